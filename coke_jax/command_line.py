@@ -1,0 +1,95 @@
+"""From what was typed to flags: order, saved settings, errors that help."""
+
+import os
+import pathlib
+import re
+import sys
+
+from absl import flags
+
+from coke_jax import config as config_lib
+from coke_jax import workdir
+from coke_jax.data import vocabulary
+
+_OVERRIDE = re.compile(r'--?config\.([^=]+)')
+_CONFIG_FILE = re.compile(r'--?config(=|$)')
+_WORKDIR = re.compile(r'--?workdir(?:=(.*))?$')
+_SAVED = pathlib.Path(__file__).with_name('saved_config.py')
+
+
+def prepare(argv: list[str]) -> list[str]:
+  """Puts --config before its overrides; without it, takes the work folder's.
+
+  Args:
+    argv: the program and its arguments, as typed.
+
+  Returns:
+    The same, in an order that the config flag understands.
+  """
+  program, *arguments = argv
+  config: list[str] = []
+  rest: list[str] = []
+  saved = None
+  while arguments:
+    argument = arguments.pop(0)
+    if _CONFIG_FILE.match(argument):
+      config = [argument]
+      if '=' not in argument and arguments:
+        config.append(arguments.pop(0))
+      continue
+    rest.append(argument)
+    if match := _WORKDIR.match(argument):
+      saved = match[1] or (arguments[0] if arguments else '')
+  if not config and saved and workdir.Workdir(saved).exists:
+    config = [f'--config={_SAVED}:{saved}']
+  return [program, *config, *rest]
+
+
+def parse_flags(argv: list[str]) -> list[str]:
+  """Parses the flags; a wrong one ends the program with a hint."""
+  unknown = [
+    message for argument in argv if (message := _unknown_field(argument))
+  ]
+  if unknown:
+    sys.exit(fail('\n'.join(unknown)))
+  try:
+    return flags.FLAGS(argv)
+  except flags.Error as error:
+    text = str(error)
+    if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
+      text += '\nexpected --config=<file>, or --workdir of an earlier run'
+    sys.exit(fail(f'{text}\nPass --help to see the flags.'))
+  except workdir.WorkdirError as error:
+    sys.exit(fail(str(error)))
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    sys.exit(fail(f'a value of --config does not fit: {error}'))
+  except FileNotFoundError as error:
+    sys.exit(fail(f'--config: {error.filename or error}: no such file'))
+
+
+def default_workdir(config_file: str) -> str:
+  """runs/<name of the config file>."""
+  return os.path.join('runs', pathlib.Path(config_file).stem)
+
+
+def fail(message: str) -> int:
+  """Prints an error and returns the exit status for it."""
+  print(f'error: {message}', file=sys.stderr)
+  return 1
+
+
+def _unknown_field(argument: str) -> str | None:
+  match = _OVERRIDE.match(argument)
+  if not match:
+    return None
+  known = config_lib.flatten(config_lib.default_config())
+  field = match[1]
+  if field in known:
+    return None
+  by_leaf = {name.rsplit('.', 1)[-1]: name for name in known}
+  near = vocabulary.closest(field, known, 2) or [
+    by_leaf[leaf]
+    for leaf in vocabulary.closest(field.rsplit('.', 1)[-1], by_leaf, 2)
+  ]
+  hint = f': did you mean {" or ".join(near)}?' if near else ''
+  return f'--config.{field}: no such field{hint}'

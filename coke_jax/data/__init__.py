@@ -1,0 +1,1 @@
+"""Labels on disk to integer arrays: NumPy and SciPy only, never jax."""

@@ -1,0 +1,207 @@
+"""Strict reading of triple files: plain, .gz, .bz2 or .xz.
+
+Labels are opaque text: they are never trimmed, unquoted, re-typed or read as
+missing. What cannot be read exactly is an error that names the file, the line
+and what was expected; nothing is skipped.
+"""
+
+import bz2
+import contextlib
+import dataclasses
+import gzip
+import io
+import lzma
+import pathlib
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+
+TRIPLE_COLUMNS = ('head', 'relation', 'tail')
+
+# The names a split's file may have, before the compression suffix.
+_SPLIT_STEMS = {
+  'train': ('train',),
+  'valid': ('valid', 'dev'),
+  'test': ('test',),
+}
+_EXTENSIONS = ('', '.txt', '.tsv')
+_OPENERS = {'.gz': gzip.open, '.bz2': bz2.open, '.xz': lzma.open}
+_BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
+_SHOWN_CHARACTERS = 200  # of a wrong line, in its error
+
+
+class DataError(ValueError):
+  """Input that cannot be read exactly, with the place and what was expected."""
+
+
+class LabelIndex(dict[str, int]):
+  """Gives each new label the next integer, in the order of first appearance."""
+
+  def __missing__(self, label: str) -> int:
+    self[label] = index = len(self)
+    return index
+
+
+@dataclasses.dataclass(frozen=True)
+class TripleFormat:
+  """How the lines of a triple file are laid out.
+
+  Attributes:
+    columns: the order of `head`, `relation`, `tail` on a line.
+    delimiter: the text between two columns.
+    header: whether the first line names the columns and is not a triple.
+  """
+
+  columns: tuple[str, ...] = TRIPLE_COLUMNS
+  delimiter: str = '\t'
+  header: bool = False
+
+  def __post_init__(self) -> None:
+    if sorted(self.columns) != sorted(TRIPLE_COLUMNS):
+      raise DataError(
+        f'columns are {self.columns}: expected head, relation and tail, each '
+        'once, in the order of the files'
+      )
+    if not self.delimiter or '\n' in self.delimiter or '\r' in self.delimiter:
+      raise DataError(
+        f'delimiter is {self.delimiter!r}: expected at least one character '
+        'and no line end'
+      )
+
+
+def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
+  """The one file in `folder` that holds `split` (train, valid or test).
+
+  Raises:
+    DataError: when there is no such file, or more than one.
+  """
+  names = [
+    stem + extension + suffix
+    for stem in _SPLIT_STEMS[split]
+    for extension in _EXTENSIONS
+    for suffix in ('', *_OPENERS)
+  ]
+  found = [folder / name for name in names if (folder / name).is_file()]
+  if not found:
+    stems = ' or '.join(_SPLIT_STEMS[split])
+    raise DataError(
+      f'{folder}: no {split} file: expected {stems}, bare or with .txt or '
+      '.tsv, plain or with .gz, .bz2 or .xz after it'
+    )
+  if len(found) > 1:
+    raise DataError(
+      f'{folder}: more than one {split} file: '
+      f'{", ".join(path.name for path in found)}: keep one'
+    )
+  return found[0]
+
+
+def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
+  r"""Yields (line number from 1, text without its line end) of a UTF-8 file.
+
+  Lines end with `\n`; a file may instead end every line with `\r\n`. The last
+  line may lack its end.
+
+  Raises:
+    DataError: the file cannot be opened or decompressed, is not UTF-8, starts
+      with a byte-order mark, or mixes both line ends.
+  """
+  carriage_return = False  # whether the file's lines end with \r\n
+  number = 0
+  with _open(path) as stream:
+    try:
+      for number, raw in enumerate(stream, start=1):
+        if number == 1:
+          if raw.startswith(_BYTE_ORDER_MARKS):
+            raise DataError(
+              f'{path}:1: starts with a byte-order mark: expected plain UTF-8'
+            )
+          carriage_return = raw.endswith(b'\r\n')
+        if raw.endswith(b'\n'):
+          if raw.endswith(b'\r\n') != carriage_return:
+            raise DataError(
+              f'{path}:{number}: {_show(raw)} ends with '
+              f'{"LF" if carriage_return else "CR LF"} and line 1 with '
+              f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
+              'line end in the whole file'
+            )
+          raw = raw[: -2 if carriage_return else -1]
+        try:
+          text = raw.decode('utf-8')
+        except UnicodeDecodeError as error:
+          raise DataError(
+            f'{path}:{number}: {_show(raw)}: byte {raw[error.start]:#04x} at '
+            f'column {error.start + 1} is not UTF-8 ({error.reason})'
+          ) from None
+        yield number, text
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+      raise DataError(
+        f'{path}: cannot be read after line {number}: {error}'
+      ) from error
+
+
+def read_triples(
+  path: pathlib.Path,
+  entities: LabelIndex,
+  relations: LabelIndex,
+  layout: TripleFormat,
+) -> np.ndarray:
+  """The triples of one file, as integers by first appearance of each label.
+
+  Args:
+    path: the file, see `find_split`.
+    entities: grows by the entity labels met for the first time.
+    relations: grows by the relation labels met for the first time.
+    layout: how the lines are laid out.
+
+  Returns:
+    int32 [lines, 3]: head, relation, tail.
+
+  Raises:
+    DataError: with file, line number, line and expectation.
+  """
+  head, relation, tail = (layout.columns.index(c) for c in TRIPLE_COLUMNS)
+  delimiter = layout.delimiter
+  flat: list[int] = []
+  lines = read_lines(path)
+  if layout.header and next(lines, None) is None:
+    raise DataError(f'{path}: empty: expected a header line')
+  for number, line in lines:
+    fields = line.split(delimiter)
+    if len(fields) != 3 or not all(fields):
+      raise DataError(
+        f'{path}:{number}: {_show(line)}: expected 3 non-empty fields '
+        f'({", ".join(layout.columns)}) between {delimiter!r}, got '
+        f'{_count(fields)}'
+      )
+    flat.append(entities[fields[head]])
+    flat.append(relations[fields[relation]])
+    flat.append(entities[fields[tail]])
+  return np.array(flat, dtype=np.int32).reshape(-1, 3)
+
+
+@contextlib.contextmanager
+def _open(path: pathlib.Path) -> Iterator[BinaryIO]:
+  """Opens a file for reading bytes, decompressed by its suffix."""
+  try:
+    opener = _OPENERS.get(path.suffix, open)
+    raw = opener(path, 'rb')
+  except OSError as error:
+    raise DataError(f'{path}: cannot be opened: {error}') from error
+  with raw:
+    # Without this buffer, lines of compressed files come several times slower.
+    yield raw if opener is open else io.BufferedReader(raw, 1 << 20)  # type: ignore[arg-type]
+
+
+def _show(line: str | bytes) -> str:
+  """A line as it goes into an error: quoted, control characters visible."""
+  if len(line) > _SHOWN_CHARACTERS:
+    return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
+  return repr(line)
+
+
+def _count(fields: list[str]) -> str:
+  empty = sum(not field for field in fields)
+  return f'{len(fields)}' + (f', {empty} of them empty' if empty else '')

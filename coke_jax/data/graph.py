@@ -1,0 +1,117 @@
+"""A knowledge graph: labelled triples in three splits, as integer arrays."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from coke_jax.data import files, vocabulary
+
+SPLITS = ('train', 'valid', 'test')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KnowledgeGraph:
+  """Triples of one graph; every line of the files is kept, in its order.
+
+  Attributes:
+    name: what results call this graph.
+    vocabulary: the labels of all splits; entities unseen in train are entities.
+    train: int32 [lines, 3]: head entity id, relation index, tail entity id.
+    valid: int32 [lines, 3], for choosing the best checkpoint; may be empty.
+    test: int32 [lines, 3]; may be empty.
+  """
+
+  name: str
+  vocabulary: vocabulary.Vocabulary
+  train: np.ndarray
+  valid: np.ndarray
+  test: np.ndarray
+
+  def split(self, name: str) -> np.ndarray:
+    """The triples of `train`, `valid` or `test`: int32 [lines, 3]."""
+    if name not in SPLITS:
+      raise ValueError(f'split is {name!r}: expected one of {SPLITS}')
+    return getattr(self, name)
+
+  def triples(self, *names: str) -> np.ndarray:
+    """The triples of several splits, one after the other: int32 [lines, 3]."""
+    return np.concatenate([self.split(name) for name in names])
+
+  def num_distinct(self, split: str) -> int:
+    """How many different triples a split holds."""
+    return len(np.unique(self.triple_keys(self.split(split))))
+
+  def triple_keys(self, triples: np.ndarray) -> np.ndarray:
+    """One integer a triple, equal for equal triples: int64 [N]."""
+    head, relation, tail = triples.astype(np.int64).T
+    entities = self.vocabulary.num_entities
+    return (head * self.vocabulary.num_relations + relation) * entities + tail
+
+  def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
+    """Whether a triple's head or tail is in no training triple: bool [N]."""
+    seen = np.zeros(self.vocabulary.num_entities, dtype=bool)
+    seen[self.train[:, [0, 2]]] = True
+    return ~seen[triples[:, [0, 2]]].all(axis=1)
+
+  def summary(self) -> str:
+    """A table of what was read: lines, distinct triples, unseen entities."""
+    rows = [('split', 'lines', 'distinct', 'duplicates', 'unseen entity')]
+    for split in SPLITS:
+      lines = len(self.split(split))
+      distinct = self.num_distinct(split)
+      unseen = int(self.has_unseen_entity(self.split(split)).sum())
+      numbers = (lines, distinct, lines - distinct, unseen)
+      rows.append((split, *(f'{number:,}' for number in numbers)))
+    table = '\n'.join(
+      f'  {row[0]:<6}' + ''.join(f'{cell:>14}' for cell in row[1:])
+      for row in rows
+    )
+    return (
+      f'{self.name}: {self.vocabulary.num_entities:,} entities, '
+      f'{self.vocabulary.num_relations:,} relations\n{table}\n'
+      '  (unseen entity: triples that hold an entity of no training triple)'
+    )
+
+
+def read_graph(
+  folder: pathlib.Path,
+  name: str,
+  layout: files.TripleFormat,
+) -> KnowledgeGraph:
+  """Reads the `train`, `valid` and `test` files of a folder.
+
+  Args:
+    folder: where the files are; see `files.find_split` for their names.
+    name: what results call this graph.
+    layout: how the lines are laid out.
+
+  Returns:
+    The graph, its labels sorted, so that the same files give the same ids.
+
+  Raises:
+    files.DataError: a file is missing, a line is wrong, or train is empty.
+  """
+  entities, relations = files.LabelIndex(), files.LabelIndex()
+  paths = {split: files.find_split(folder, split) for split in SPLITS}
+  read = {
+    split: files.read_triples(path, entities, relations, layout)
+    for split, path in paths.items()
+  }
+  if not len(read['train']):
+    raise files.DataError(f'{paths["train"]}: holds no triple to train on')
+  entity_labels, entity_places = vocabulary.sort_labels(entities)
+  relation_labels, relation_places = vocabulary.sort_labels(relations)
+
+  def to_ids(triples: np.ndarray) -> np.ndarray:  # int32 [lines, 3]
+    head, relation, tail = triples.T
+    return np.stack(
+      [entity_places[head], relation_places[relation], entity_places[tail]],
+      axis=1,
+    )
+
+  return KnowledgeGraph(
+    name=name,
+    vocabulary=vocabulary.Vocabulary(entity_labels, relation_labels),
+    **{split: to_ids(triples) for split, triples in read.items()},
+  )

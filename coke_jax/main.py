@@ -1,0 +1,80 @@
+"""CoKE: train a model of a knowledge graph, and measure it.
+
+  python -m coke_jax.main --config=configs/countries.py
+  python -m coke_jax.main --config=configs/fb15k237.py --workdir=runs/mine \
+    --config.train.num_epochs=50 --config.model.num_layers=6
+  python -m coke_jax.main --mode=evaluate --workdir=runs/mine --split=valid
+
+Every field of a config can be set with --config.<group>.<field>=<value>; the
+fields are explained in coke_jax/config.py. Training again in the same work
+folder continues there.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import ml_collections
+from absl import app, flags
+from absl import logging as absl_logging
+from ml_collections import config_flags
+
+from coke_jax import command_line, run
+
+FLAGS = flags.FLAGS
+
+CONFIG = config_flags.DEFINE_config_file(
+  'config',
+  None,
+  'A file with get_config(), such as those in configs/. '
+  'Not needed when --workdir holds a run: its own settings are used.',
+)
+WORKDIR = flags.DEFINE_string(
+  'workdir',
+  '',
+  'The folder of the run: settings, checkpoints, metrics.jsonl, results.json. '
+  'Default: runs/<name of the config file>.',
+)
+MODE = flags.DEFINE_enum(
+  'mode',
+  'train',
+  list(run.MODES),
+  'train: train (or continue), then rank the test split with the best '
+  'checkpoint. evaluate: rank a split with the best checkpoint of --workdir.',
+)
+SPLIT = flags.DEFINE_enum(
+  'split', 'test', ['valid', 'test'], 'What --mode=evaluate ranks.'
+)
+
+
+def main(argv: Sequence[str]) -> int | None:
+  """Runs what the flags ask for; errors of the user's end without traceback."""
+  if len(argv) > 1:
+    raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
+  if not FLAGS['verbosity'].present:  # the libraries below log every step
+    absl_logging.set_verbosity(absl_logging.WARNING)
+  config: ml_collections.ConfigDict | None = CONFIG.value
+  if config is None:
+    raise app.UsageError(
+      'expected --config=<file>, or --workdir=<folder of an earlier run>'
+    )
+  folder = WORKDIR.value or command_line.default_workdir(
+    config_flags.get_config_filename(FLAGS['config'])
+  )
+  try:
+    run.MODES[MODE.value](config, folder, SPLIT.value)
+  except run.EXPECTED_ERRORS as error:
+    return command_line.fail(str(error))
+  return None
+
+
+def entry_point() -> None:
+  """The console script `coke`."""
+  app.run(
+    main,
+    argv=command_line.prepare(sys.argv),
+    flags_parser=command_line.parse_flags,
+  )
+
+
+if __name__ == '__main__':
+  entry_point()

@@ -1,0 +1,259 @@
+"""The CoKE encoder and its entity prediction head (paper, section 3.2-3.3).
+
+Dimensions, one letter each:
+  B  sequences in the batch        D  hidden size
+  K  tokens in a sequence          A  attention heads, H = D / A
+  Q  positions a block computes    F  feed-forward size
+  L  blocks                        V  entities
+
+Differences from Flax's defaults follow the authors' implementation: LayerNorm
+epsilon 1e-12, exact GELU, truncated normal initialisation with deviation 0.02,
+attention dropout drawn for every weight.
+
+Parameters, layer norms and softmaxes are float32. `dtype` is the type of the
+operands of matrix products; they accumulate in float32.
+"""
+
+import functools
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+_LAYER_NORM_EPSILON = 1e-12
+_INITIALIZER = nn.initializers.truncated_normal(stddev=0.02)
+_MASKED_SCORE = -1e9  # an attention score that softmax turns into exactly 0
+
+
+class Product(nn.Module):
+  """An affine map whose operands are `dtype` and whose result is float32."""
+
+  features: int
+  dtype: Any
+
+  @nn.compact
+  def __call__(
+    self, x: jax.Array, columns: tuple[int, int] | None = None
+  ) -> jax.Array:
+    """Maps x [..., D] to [..., features], or to some of these columns only."""
+    shape = (x.shape[-1], self.features)
+    kernel = self.param('kernel', _INITIALIZER, shape)
+    bias = self.param('bias', nn.initializers.zeros, shape[1:])
+    if columns is not None:
+      kernel = kernel[:, slice(*columns)]
+      bias = bias[slice(*columns)]
+    return matmul(x, kernel, self.dtype) + bias.reshape(
+      (1,) * (x.ndim - 1) + (-1,)
+    )
+
+
+class Attention(nn.Module):
+  """Multi-head self-attention with dropout on the attention weights."""
+
+  num_heads: int
+  dropout: float
+  dtype: Any
+
+  @nn.compact
+  def __call__(
+    self,
+    x: jax.Array,  # [B, K, D] all positions: keys and values
+    asking: jax.Array | None,  # [B, 1, D] the positions to compute, None: all
+    visible: jax.Array,  # bool [B, K], False at PAD
+    *,
+    train: bool,
+  ) -> jax.Array:  # [B, Q, D]
+    width = x.shape[-1]
+    project = Product(3 * width, self.dtype, name='query_key_value')
+    if asking is None:
+      query, key, value = jnp.split(project(x), 3, axis=-1)
+    else:
+      key, value = jnp.split(project(x, (width, 3 * width)), 2, axis=-1)
+      query = project(asking, (0, width))
+
+    def heads(t: jax.Array) -> jax.Array:  # [B, K, D] -> [B, K, A, H]
+      return t.reshape(*t.shape[:2], self.num_heads, -1)
+
+    query, key, value = heads(query), heads(key), heads(value)
+    scores = jnp.einsum('bqah,bkah->bqka', query, key)
+    scores = scores * (query.shape[-1] ** -0.5)
+    scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
+    weights = nn.softmax(scores, axis=2)
+    weights = nn.Dropout(self.dropout)(weights, deterministic=not train)
+    mixed = jnp.einsum('bqka,bkah->bqah', weights, value)
+    mixed = mixed.reshape(*mixed.shape[:2], width)
+    return Product(width, self.dtype, name='output')(mixed)
+
+
+class Block(nn.Module):
+  """A post-norm Transformer block."""
+
+  num_heads: int
+  feed_forward_size: int
+  dropout: float
+  dtype: Any
+
+  @nn.compact
+  def __call__(
+    self,
+    x: jax.Array,  # [B, K, D]
+    visible: jax.Array,  # bool [B, K]
+    position: jax.Array | None,  # int32 [B]: compute it alone; None: all
+    train: bool,  # positional, so that remat can hold it static
+  ) -> jax.Array:  # [B, Q, D], Q = K or 1
+    dropout = functools.partial(
+      nn.Dropout(self.dropout), deterministic=not train
+    )
+    asking = None if position is None else take_position(x, position)[:, None]
+    residual = x if asking is None else asking
+    attention = Attention(
+      self.num_heads, self.dropout, self.dtype, name='attention'
+    )
+    mixed = attention(x, asking, visible, train=train)
+    x = _layer_norm('attention_norm')(residual + dropout(mixed))
+    width = x.shape[-1]
+    hidden = Product(self.feed_forward_size, self.dtype, name='hidden')(x)
+    hidden = nn.gelu(hidden, approximate=False)
+    hidden = Product(width, self.dtype, name='output')(hidden)
+    return _layer_norm('feed_forward_norm')(x + dropout(hidden))
+
+
+class CoKE(nn.Module):
+  """Scores every entity for the masked place of a sequence.
+
+  Attributes:
+    num_entities: V, the first rows of the element embedding.
+    num_tokens: rows of the element embedding, entities first.
+    pad_id: the token id that attention does not see.
+    max_length: K at most, the number of position embeddings.
+    num_layers: L.
+    hidden_size: D.
+    num_heads: A, divides D.
+    feed_forward_size: F.
+    dropout: the rate, the same in all places.
+    dtype: operands of matrix products, float32 or bfloat16.
+    remat: recompute each block in the backward pass instead of storing it.
+  """
+
+  num_entities: int
+  num_tokens: int
+  pad_id: int
+  max_length: int
+  num_layers: int
+  hidden_size: int
+  num_heads: int
+  feed_forward_size: int
+  dropout: float
+  dtype: Any = jnp.float32
+  remat: bool = False
+
+  def setup(self) -> None:  # noqa: D102
+    width = self.hidden_size
+    if width % self.num_heads:
+      raise ValueError(
+        f'hidden size {width} does not divide by {self.num_heads} heads'
+      )
+    self.element_embedding = self.param(
+      'element_embedding', _INITIALIZER, (self.num_tokens, width)
+    )
+    self.position_embedding = self.param(
+      'position_embedding', _INITIALIZER, (self.max_length, width)
+    )
+    self.embedding_norm = _layer_norm(None)
+    self.embedding_dropout = nn.Dropout(self.dropout)
+    block = nn.remat(Block, static_argnums=(4,)) if self.remat else Block
+    self.blocks = [
+      block(self.num_heads, self.feed_forward_size, self.dropout, self.dtype)
+      for _ in range(self.num_layers)
+    ]
+    self.prediction_dense = Product(width, self.dtype)
+    self.prediction_norm = _layer_norm(None)
+    self.entity_bias = self.param(
+      'entity_bias', nn.initializers.zeros, (self.num_entities,)
+    )
+
+  def __call__(
+    self,
+    tokens: jax.Array,
+    mask_position: jax.Array,
+    *,
+    train: bool = False,
+  ) -> jax.Array:
+    """Logits of all entities for the masked position.
+
+    Args:
+      tokens: int32 [B, K], PAD on the right.
+      mask_position: int32 [B], the column of the MASK.
+      train: whether dropout is on; it then needs the `dropout` random key.
+
+    Returns:
+      float32 [B, V].
+    """
+    hidden = self.masked_state(tokens, mask_position, train=train)
+    entities = self.element_embedding[: self.num_entities]
+    logits = matmul(self.transform(hidden), entities.T, self.dtype)
+    return logits + self.entity_bias[None]
+
+  def encode(self, tokens: jax.Array, *, train: bool = False) -> jax.Array:
+    """Contextual embeddings: the final hidden states, float32 [B, K, D]."""
+    x, visible = self._embed(tokens, train)
+    for block in self.blocks:
+      x = block(x, visible, None, train)
+    return x
+
+  def masked_state(
+    self,
+    tokens: jax.Array,
+    mask_position: jax.Array,
+    *,
+    train: bool = False,
+  ) -> jax.Array:
+    """The final hidden state at the MASK, float32 [B, D].
+
+    The last block computes this position alone.
+    """
+    x, visible = self._embed(tokens, train)
+    for block in self.blocks[:-1]:
+      x = block(x, visible, None, train)
+    return self.blocks[-1](x, visible, mask_position, train)[:, 0]
+
+  def transform(self, hidden: jax.Array) -> jax.Array:
+    """What is multiplied with the entity embeddings: [B, D] -> [B, D]."""
+    hidden = nn.gelu(self.prediction_dense(hidden), approximate=False)
+    return self.prediction_norm(hidden)
+
+  def _embed(
+    self, tokens: jax.Array, train: bool
+  ) -> tuple[jax.Array, jax.Array]:  # [B, K, D], bool [B, K]
+    length = tokens.shape[1]
+    if length > self.max_length:
+      raise ValueError(
+        f'sequences of {length} tokens: the model was built for at most '
+        f'{self.max_length}'
+      )
+    x = jnp.take(self.element_embedding, tokens, axis=0)
+    x = self.embedding_norm(x + self.position_embedding[None, :length])
+    x = self.embedding_dropout(x, deterministic=not train)
+    return x, tokens != self.pad_id
+
+
+def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
+  """x [..., D] times kernel [D, E]: operands `dtype`, result float32."""
+  return jnp.matmul(
+    x.astype(dtype), kernel.astype(dtype), preferred_element_type=jnp.float32
+  )
+
+
+def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
+  """The states x [B, K, D] at position [B]: [B, D]."""
+  return jnp.take_along_axis(x, position[:, None, None], axis=1)[:, 0]
+
+
+def count_parameters(params: Any) -> int:
+  """How many numbers a tree of parameters (or of their shapes) holds."""
+  return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _layer_norm(name: str | None) -> nn.LayerNorm:
+  return nn.LayerNorm(epsilon=_LAYER_NORM_EPSILON, name=name)

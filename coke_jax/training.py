@@ -1,0 +1,185 @@
+"""Training: from a config to the state and the step that runs on every device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import ml_collections
+import optax
+
+from coke_jax import loss, optimizer, parallel
+from coke_jax import model as model_lib
+from coke_jax.data import batches
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import queries as queries_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+
+
+@flax.struct.dataclass
+class TrainState:
+  """All that training changes; with the config, all that resuming needs.
+
+  Attributes:
+    step: int32, steps done.
+    params: the model's parameters.
+    optimizer_state: what optax keeps.
+  """
+
+  step: jax.Array
+  params: Any
+  optimizer_state: Any
+
+
+def build_model(
+  config: ml_collections.ConfigDict, vocabulary: vocabulary_lib.Vocabulary
+) -> model_lib.CoKE:
+  """The model that a config describes, for the labels of a graph."""
+  settings = config.model
+  return model_lib.CoKE(
+    num_entities=vocabulary.num_entities,
+    num_tokens=vocabulary.num_tokens,
+    pad_id=vocabulary.pad_id,
+    max_length=3,
+    num_layers=settings.num_layers,
+    hidden_size=settings.hidden_size,
+    num_heads=settings.num_heads,
+    feed_forward_size=settings.feed_forward_size,
+    dropout=settings.dropout,
+    dtype=jnp.dtype(settings.dtype),
+    remat=settings.remat,
+  )
+
+
+def build_optimizer(
+  config: ml_collections.ConfigDict, num_steps: int
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+  """The optimizer that a config describes, and its learning rate by step."""
+  settings = config.train
+  schedule = optimizer.learning_rate_schedule(
+    settings.learning_rate, num_steps, settings.warmup_fraction
+  )
+  transformation = optimizer.make_optimizer(
+    schedule,
+    weight_decay=settings.weight_decay,
+    clip_norm=settings.clip_norm,
+  )
+  return transformation, schedule
+
+
+def build_training_set(
+  config: ml_collections.ConfigDict, graph: graph_lib.KnowledgeGraph
+) -> batches.TrainingSet:
+  """Both sides of every training triple, as rows of `config.train.rows`."""
+  queries = queries_lib.from_triples(graph.train, graph.vocabulary)
+  if config.train.rows == 'query':
+    queries = queries.grouped().split_answers(config.train.max_answers_per_row)
+  parallel.check_divides(
+    config.train.batch_size, 'config.train.batch_size: a batch'
+  )
+  return batches.TrainingSet(
+    queries,
+    config.train.batch_size,
+    graph.vocabulary.pad_id,
+    config.train.seed,
+  )
+
+
+def init_params(model: model_lib.CoKE, seed: int) -> Any:
+  """Initial parameters, from the seed alone."""
+  tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
+  key = _named_key(seed, 'parameters')
+  return jax.jit(model.init)(key, tokens, jnp.zeros(1, jnp.int32))['params']
+
+
+def init_state(
+  model: model_lib.CoKE, transformation: optax.GradientTransformation, seed: int
+) -> TrainState:
+  """The state before the first step."""
+  params = init_params(model, seed)
+  return TrainState(
+    step=jnp.zeros((), jnp.int32),
+    params=params,
+    optimizer_state=transformation.init(params),
+  )
+
+
+def dropout_key(seed: int) -> jax.Array:
+  """The key that, with the step and the device, decides all dropout."""
+  return _named_key(seed, 'dropout')
+
+
+def _named_key(seed: int, name: str) -> jax.Array:
+  number = ('parameters', 'dropout').index(name)
+  return jax.random.fold_in(jax.random.key(seed), number)
+
+
+def count_instances(batch: batches.Batch) -> int:
+  """How many answers a batch trains on."""
+  return int((batch['answers'] != batches.PAD_ANSWER).sum())
+
+
+def make_train_step(
+  model: model_lib.CoKE,
+  transformation: optax.GradientTransformation,
+  *,
+  target_mass: float,
+  instances_per_row: float = 1.0,
+) -> Callable[..., tuple[tuple[TrainState, dict[str, jax.Array]], tuple[()]]]:
+  """The step, compiled for all local devices; its state is donated.
+
+  Args:
+    model: the encoder.
+    transformation: the optimizer.
+    target_mass: see `loss.smoothed_cross_entropy`.
+    instances_per_row: the mean number of answers of a row. A batch's loss is
+      the sum over its answers, divided by its rows times this constant, so
+      that over an epoch every answer weighs the same.
+
+  Returns:
+    step(state, batch, key) -> ((state, {'loss', 'gradient_norm'}), ()), with
+    batch as `batches.TrainingSet.epoch` yields it and `parallel.shard` cuts it.
+  """
+
+  def step(
+    state: TrainState, batch: dict[str, jax.Array], key: jax.Array
+  ) -> tuple[tuple[TrainState, dict[str, jax.Array]], tuple[()]]:
+    key = jax.random.fold_in(key, state.step)
+    key = jax.random.fold_in(key, parallel.device_index())
+
+    def loss_sum(params: Any) -> jax.Array:
+      logits = model.apply(
+        {'params': params},
+        batch['tokens'],
+        batch['mask_position'],
+        train=True,
+        rngs={'dropout': key},
+      )
+      losses = loss.smoothed_cross_entropy(
+        logits, batch['answers'], target_mass
+      )
+      return losses.sum()
+
+    total, gradients = jax.value_and_grad(loss_sum)(state.params)
+    rows = (batch['answers'] >= 0).any(axis=1).sum()
+    total, rows, gradients = parallel.sum_over_devices(
+      (total, rows, gradients)
+    )
+    weight = 1.0 / (rows * instances_per_row)
+    gradients = jax.tree.map(lambda gradient: gradient * weight, gradients)
+    updates, optimizer_state = transformation.update(
+      gradients, state.optimizer_state, state.params
+    )
+    new = TrainState(
+      step=state.step + 1,
+      params=optax.apply_updates(state.params, updates),
+      optimizer_state=optimizer_state,
+    )
+    metrics = {
+      'loss': total * weight,
+      'gradient_norm': optax.global_norm(gradients),
+    }
+    return (new, metrics), ()
+
+  return parallel.map_devices(step, donate_state=True)

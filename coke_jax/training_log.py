@@ -1,0 +1,165 @@
+"""What a training says while it runs: a bar, metrics.jsonl, TensorBoard."""
+
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import tqdm
+
+from coke_jax import workdir
+
+_SHOW_SECONDS = 2.0  # between two looks at the loss for the progress bar
+
+
+class TrainingError(RuntimeError):
+  """A run that cannot go on, with the reason."""
+
+
+class TrainingLog:
+  """Takes note of steps and validations; use it as a context manager.
+
+  Losses stay on the device until a line is due, so that the host does not wait
+  for every step.
+  """
+
+  def __init__(
+    self,
+    folder: workdir.Workdir,
+    schedule: optax.Schedule,
+    *,
+    first_step: int,
+    num_steps: int,
+    steps_per_epoch: int,
+    log_every_steps: int,
+    tensorboard: bool,
+  ):
+    self._metrics = folder.metrics()
+    self._metrics.cut_after(first_step)
+    self._schedule = schedule
+    self._steps_per_epoch = steps_per_epoch
+    self._log_every_steps = log_every_steps
+    self._last_step = first_step
+    self._pending: list[dict[str, jax.Array]] = []  # since the last line
+    self._instances = 0
+    self._rate = 0.0
+    self._since = self._shown = time.monotonic()
+    self._bar = tqdm.tqdm(
+      total=num_steps,
+      initial=first_step,
+      unit='step',
+      desc='training',
+      mininterval=0.5,
+      dynamic_ncols=True,
+    )
+    self._board = None
+    if tensorboard:
+      import tensorboardX  # an extra
+
+      self._board = tensorboardX.SummaryWriter(
+        str(folder.folder / 'tensorboard'), purge_step=first_step + 1
+      )
+
+  def __enter__(self) -> 'TrainingLog':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self._bar.close()
+    if self._board is not None:
+      self._board.close()
+
+  def say(self, text: str) -> None:
+    """Prints a line above the progress bar."""
+    self._bar.write(text)
+
+  def step(self, metrics: dict[str, jax.Array], instances: int) -> None:
+    """Takes note of a step; waits for the device only when it is time to.
+
+    Args:
+      metrics: `loss` and `gradient_norm`, still on the device.
+      instances: how many answers the step trained on.
+    """
+    self._last_step += 1
+    self._pending.append(metrics)
+    self._instances += instances
+    if len(self._pending) >= self._log_every_steps:
+      self.flush()
+    elif time.monotonic() - self._shown > _SHOW_SECONDS:
+      self._show(float(metrics['loss']))
+    self._bar.update()
+
+  def flush(self) -> None:
+    """Fetches the steps since the last line, checks them and writes a line.
+
+    Raises:
+      TrainingError: a loss is not a finite number.
+    """
+    if not self._pending:
+      return
+    fetched = jax.device_get(self._pending)
+    losses = np.array([metrics['loss'] for metrics in fetched])
+    norms = np.array([metrics['gradient_norm'] for metrics in fetched])
+    unusable = np.flatnonzero(~(np.isfinite(losses) & np.isfinite(norms)))
+    if len(unusable):
+      first = int(unusable[0])
+      step = self._last_step - len(losses) + 1 + first
+      raise TrainingError(
+        f'step {step}: loss {losses[first]}, gradient norm {norms[first]}, '
+        f'learning rate {self._learning_rate(step):.3g}: not finite, so '
+        'training stopped and no parameters from then on were saved; a lower '
+        "train.learning_rate, or model.dtype 'float32', may help"
+      )
+    self._rate = self._instances / (time.monotonic() - self._since)
+    self._write(
+      {
+        'kind': 'train',
+        'step': self._last_step,
+        'epoch': self._last_step / self._steps_per_epoch,
+        'loss': float(losses.mean()),
+        'gradient_norm': float(norms.mean()),
+        'learning_rate': self._learning_rate(self._last_step),
+        'instances_per_second': self._rate,
+      }
+    )
+    self._show(float(losses.mean()))
+    self._pending, self._instances = [], 0
+    self._since = time.monotonic()
+
+  def validation(self, results: dict[str, Any], *, is_best: bool) -> None:
+    """Takes note of a validation after the last step."""
+    epoch = self._last_step / self._steps_per_epoch
+    sides = {name: results[name] for name in ('both', 'head', 'tail')}
+    self._write(
+      {'kind': 'valid', 'step': self._last_step, 'epoch': epoch, **sides}
+    )
+    metrics = results['both']
+    self.say(
+      f'epoch {epoch:g}: validation MRR {metrics["mrr"]:.4f}, '
+      f'hits@1 {metrics["hits@1"]:.4f}, hits@10 {metrics["hits@10"]:.4f}'
+      + (' (best so far)' if is_best else '')
+    )
+    self._since = time.monotonic()
+
+  def _learning_rate(self, step: int) -> float:
+    return float(self._schedule(step - 1))
+
+  def _show(self, loss: float) -> None:
+    self._shown = now = time.monotonic()
+    rate = self._rate or self._instances / (now - self._since)
+    self._bar.set_postfix_str(
+      f'loss {loss:.4f}, lr {self._learning_rate(self._last_step):.2e}, '
+      f'{rate:,.0f} instances/s',
+      refresh=False,
+    )
+
+  def _write(self, line: dict[str, Any]) -> None:
+    self._metrics.append(line)
+    if self._board is None:
+      return
+    for name, value in line.items():
+      values = value if isinstance(value, dict) else {'': value}
+      for part, number in values.items():
+        if isinstance(number, float):
+          tag = '/'.join(filter(None, [line['kind'], name, part]))
+          self._board.add_scalar(tag, number, line['step'])

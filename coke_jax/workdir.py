@@ -1,0 +1,225 @@
+"""The work folder: all that a run leaves, and all that reading it back needs.
+
+  config.json       the settings
+  vocabulary.json   entity and relation labels, in the order of their ids
+  triples.npz       train, valid and test as ids
+  checkpoints/      the last ones and the best
+  metrics.jsonl     a line for each log and each validation
+  results.json      test metrics of the best checkpoint
+  tensorboard/      events, when asked for
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from coke_jax import checkpoint
+from coke_jax import config as config_lib
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+
+
+class WorkdirError(RuntimeError):
+  """A work folder that does not hold, or may not take, what was asked."""
+
+
+class Workdir:
+  """The files of one run.
+
+  Attributes:
+    folder: where they are.
+  """
+
+  def __init__(self, folder: str | os.PathLike[str]):
+    self.folder = pathlib.Path(folder)
+
+  @property
+  def exists(self) -> bool:
+    """Whether a run was begun here."""
+    return (self.folder / 'config.json').is_file()
+
+  @contextlib.contextmanager
+  def locked(self) -> Iterator[None]:
+    """Keeps other processes from writing here, for a `with` statement.
+
+    Raises:
+      WorkdirError: another process holds the lock, or the folder cannot be
+        made or written.
+    """
+    try:
+      self.folder.mkdir(parents=True, exist_ok=True)
+      lock = open(self.folder / '.lock', 'a')  # noqa: SIM115
+    except OSError as error:
+      raise WorkdirError(f'{self.folder}: cannot be written: {error}') from error
+    with lock:
+      try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      except BlockingIOError:
+        raise WorkdirError(
+          f'{self.folder}: another process is writing here'
+        ) from None
+      yield
+
+  def create(
+    self,
+    config: ml_collections.ConfigDict,
+    graph: graph_lib.KnowledgeGraph,
+  ) -> None:
+    """Begins a run: writes its settings, labels and triples.
+
+    Raises:
+      WorkdirError: the folder has checkpoints but no config of theirs.
+    """
+    checkpoints = self.folder / 'checkpoints'
+    if checkpoints.exists() and any(checkpoints.iterdir()):
+      raise WorkdirError(
+        f'{self.folder}: holds checkpoints but no config.json: nothing was '
+        'changed; choose another folder, or move them away'
+      )
+    vocabulary = graph.vocabulary
+    write_json(
+      self.folder / 'vocabulary.json',
+      {'entities': vocabulary.entities, 'relations': vocabulary.relations},
+    )
+    with replacing(self.folder / 'triples.npz') as path, path.open('wb') as out:
+      splits = {split: graph.split(split) for split in graph_lib.SPLITS}
+      np.savez_compressed(out, **splits)  # type: ignore[arg-type]
+    write_json(self.folder / 'config.json', config.to_dict())  # last: it counts
+
+  def check_config(self, config: ml_collections.ConfigDict) -> None:
+    """Refuses settings other than the ones the run here was begun with.
+
+    Raises:
+      WorkdirError: names the settings that differ.
+    """
+    differing = config_lib.differences(self.config(), config)
+    if differing:
+      raise WorkdirError(
+        f'{self.folder}: was begun with other settings:\n  '
+        + '\n  '.join(differing)
+        + '\nNothing was changed; choose another --workdir, or the same '
+        'settings to continue'
+      )
+
+  def config(self) -> ml_collections.ConfigDict:
+    """The settings the run was begun with."""
+    path = self.folder / 'config.json'
+    try:
+      return config_lib.from_dict(self._read_json(path))
+    except ValueError as error:
+      raise WorkdirError(f'{path}: {error}') from error
+
+  def graph(self) -> graph_lib.KnowledgeGraph:
+    """The graph the run was begun with."""
+    path = self.folder / 'vocabulary.json'
+    labels = self._read_json(path)
+    try:
+      vocabulary = vocabulary_lib.Vocabulary(
+        tuple(labels['entities']), tuple(labels['relations'])
+      )
+    except (KeyError, TypeError) as error:
+      raise WorkdirError(
+        f'{path}: expected the lists "entities" and "relations": {error}'
+      ) from error
+    path = self.folder / 'triples.npz'
+    try:
+      with np.load(path, allow_pickle=False) as saved:
+        splits = {split: saved[split] for split in graph_lib.SPLITS}
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+      raise WorkdirError(f'{path}: cannot be read: {error}') from error
+    bounds = np.array(
+      [vocabulary.num_entities, vocabulary.num_relations,
+       vocabulary.num_entities]
+    )
+    for split, triples in splits.items():
+      if triples.ndim != 2 or not ((triples >= 0) & (triples < bounds)).all():
+        raise WorkdirError(
+          f'{path}: {split} holds ids that vocabulary.json has no labels for'
+        )
+    return graph_lib.KnowledgeGraph(
+      name=self.config().data.name, vocabulary=vocabulary, **splits
+    )
+
+  def checkpoints(self) -> checkpoint.Checkpoints:
+    """The checkpoints, to be used as a context manager."""
+    return checkpoint.Checkpoints(self.folder / 'checkpoints')
+
+  def write_results(self, results: dict[str, Any]) -> pathlib.Path:
+    """Writes results.json for test, results_valid.json for valid."""
+    split = results['split']
+    name = 'results.json' if split == 'test' else f'results_{split}.json'
+    write_json(self.folder / name, results)
+    return self.folder / name
+
+  def metrics(self) -> 'MetricsLog':
+    """The log of training and validation."""
+    return MetricsLog(self.folder / 'metrics.jsonl')
+
+  def _read_json(self, path: pathlib.Path) -> Any:
+    try:
+      return json.loads(path.read_text(encoding='utf-8'))
+    except FileNotFoundError:
+      raise WorkdirError(
+        f'{self.folder}: no {path.name}: expected a folder that training wrote'
+      ) from None
+    except (OSError, ValueError) as error:
+      raise WorkdirError(f'{path}: cannot be read: {error}') from error
+
+
+class MetricsLog:
+  """metrics.jsonl: one JSON object a line, in the order of steps."""
+
+  def __init__(self, path: pathlib.Path):
+    self._path = path
+
+  def read(self) -> list[dict[str, Any]]:
+    """All complete lines."""
+    if not self._path.exists():
+      return []
+    text = self._path.read_text(encoding='utf-8')
+    # A kill can leave the last line half written.
+    return [json.loads(line) for line in text.split('\n')[:-1] if line]
+
+  def cut_after(self, step: int) -> None:
+    """Takes out lines after `step`, which training is about to write again."""
+    kept = [line for line in self.read() if line['step'] <= step]
+    with replacing(self._path) as path:
+      path.write_text(''.join(map(_json_line, kept)), encoding='utf-8')
+
+  def append(self, line: dict[str, Any]) -> None:
+    """Adds a line; it is on disk when this returns."""
+    with self._path.open('a', encoding='utf-8') as out:
+      out.write(_json_line(line))
+
+
+def _json_line(line: dict[str, Any]) -> str:
+  return json.dumps(line, allow_nan=False) + '\n'
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+  """Writes JSON for programs and people; the file is whole or not there."""
+  text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+  with replacing(path) as temporary:
+    temporary.write_text(text + '\n', encoding='utf-8')
+
+
+@contextlib.contextmanager
+def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
+  """A temporary path that takes the place of `path` if the block succeeds."""
+  temporary = path.with_name(path.name + '.tmp')
+  try:
+    yield temporary
+    with temporary.open('rb+') as written:
+      os.fsync(written.fileno())
+    os.replace(temporary, path)
+  except BaseException:
+    temporary.unlink(missing_ok=True)
+    raise

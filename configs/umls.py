@@ -1,0 +1,18 @@
+"""UMLS (135 entities): medical concepts and how they relate.
+
+  python -m coke_jax.main --config=configs/umls.py
+"""
+
+import ml_collections
+
+from coke_jax import config as config_lib
+
+
+def get_config() -> ml_collections.ConfigDict:
+  config = config_lib.default_config()
+  config.data.name = 'UMLS'
+  config.model.num_layers = 6
+  config.model.dropout = 0.1
+  config.train.target_mass = 0.8
+  config.train.num_epochs = 200
+  return config

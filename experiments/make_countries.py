@@ -1,0 +1,636 @@
+"""Writes the small graph of countries that ships with `coke_jax`.
+
+    pip install countryinfo==1.0.1
+    python experiments/make_countries.py
+
+The facts are those of the MIT-licensed package `countryinfo`; it is needed by
+this script only. The same version of it and the same seed give the same bytes.
+Whatever is left out of the graph, or put right, is printed with its reason.
+"""
+
+import argparse
+import collections
+import dataclasses
+import html
+import importlib.metadata
+import importlib.resources
+import json
+import pathlib
+import random
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+PACKAGE = 'countryinfo'
+SPLITS = ('train', 'valid', 'test')
+HELD_OUT_SHARE = 0.12  # of what can be held out, once for valid, once for test
+
+# What each relation says, in the order of the README's table.
+RELATIONS = {
+  'capital': 'the seat of government of a country',
+  'borders': 'two countries that share a land border; symmetric',
+  'region': 'the continent-sized region a country counts to',
+  'subregion': 'the part of that region',
+  'intermediate_region': 'the part of that subregion, where there is one',
+  'part_of': 'intermediate region in subregion, subregion in region',
+  'official_language': 'a language of a country',
+  'currency': 'money that a country uses, with its ISO 4217 code',
+  'time_zone': 'an offset from UTC that is in use in a country',
+  'province': 'a first-level division of a country',
+  'demonym': 'what the people of a country are called',
+  'calling_code': 'the international telephone prefix',
+  'top_level_domain': 'the last part of internet addresses',
+}
+
+# Where one label could mean several things, the first kind in this order keeps
+# the plain label (when it is one thing), the others get a suffix.
+KINDS = (
+  'region',
+  'subregion',
+  'intermediate region',
+  'country',
+  'language',
+  'currency',
+  'time zone',
+  'calling code',
+  'domain',
+  'city',
+  'province',
+  'people',
+)
+
+COUNTRY_NAMES = {
+  'BHS': 'Bahamas',
+  'GMB': 'Gambia',
+  'MKD': 'North Macedonia',
+  'SWZ': 'Eswatini',
+  'VAT': 'Vatican City',
+  'VGB': 'British Virgin Islands',
+  'VIR': 'United States Virgin Islands',
+}
+
+# Slips of the source that are plain to see, and what is done about each.
+DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
+PROVINCES_OF_ANOTHER = {  # the list under the first code is the second's
+  'COD': 'COG',
+  'COG': 'COD',
+  'IOT': 'VGB',
+  'TLS': 'TTO',
+}
+NOT_PROVINCES = {
+  'ATA': 'territorial claims, not divisions',
+  'SSD': 'they are the communities of Spain',
+}
+BROKEN_PROVINCES = {
+  ('ZWE', 'ManicalandMashonaland Central'): (
+    'Manicaland',
+    'Mashonaland Central',
+  ),
+  ('ZWE', 'Mashonaland'): (),  # cut off: West is missing
+}
+NO_COMMON_BORDER = {
+  frozenset({'BTN', 'MMR'}): 'no common land border',
+  frozenset({'SSD', 'TCD'}): 'no common land border',
+  frozenset({'IRN', 'KWT'}): 'no common land border',
+  frozenset({'FRA', 'SUR'}): 'French Guiana has an entry of its own',
+}
+LANGUAGE_CODES = {('ABW', 'pa'): 'pap', ('SRB', 'rs'): 'sr'}
+ACCOUNTING_UNITS = {'BOV', 'CHE', 'CHW', 'CLF', 'USN', 'USS', 'UYI'}
+
+# ISO 639 codes in English.
+LANGUAGES = """
+af Afrikaans; am Amharic; ar Arabic; ay Aymara; az Azerbaijani; be Belarusian;
+bg Bulgarian; bi Bislama; bn Bengali; bs Bosnian; ca Catalan; ch Chamorro;
+cnr Montenegrin; cs Czech; da Danish; de German; dv Dhivehi; dz Dzongkha;
+el Greek; en English; es Spanish; et Estonian; fa Persian; ff Fula; fi Finnish;
+fj Fijian; fo Faroese; fr French; ga Irish; gn Guarani; gv Manx; he Hebrew;
+hi Hindi; hr Croatian; ht Haitian Creole; hu Hungarian; hy Armenian;
+id Indonesian; is Icelandic; it Italian; ja Japanese; ka Georgian; kg Kongo;
+kk Kazakh; kl Greenlandic; km Khmer; ko Korean; ku Kurdish; ky Kyrgyz;
+la Latin; lb Luxembourgish; ln Lingala; lo Lao; lt Lithuanian; lu Luba-Katanga;
+lv Latvian; mg Malagasy; mh Marshallese; mi Maori; mk Macedonian; mn Mongolian;
+ms Malay; mt Maltese; my Burmese; na Nauruan; nb Norwegian Bokmål;
+nd Northern Ndebele; ne Nepali; nl Dutch; nn Norwegian Nynorsk; no Norwegian;
+nr Southern Ndebele; ny Chichewa; oc Occitan; pa Punjabi; pap Papiamento;
+pl Polish; ps Pashto; pt Portuguese; qu Quechua; rn Kirundi; ro Romanian;
+ru Russian; rw Kinyarwanda; sg Sango; si Sinhala; sk Slovak; sl Slovene;
+sm Samoan; sn Shona; so Somali; sq Albanian; sr Serbian; ss Swati;
+st Southern Sotho; sv Swedish; sw Swahili; ta Tamil; tg Tajik; th Thai;
+ti Tigrinya; tk Turkmen; tn Tswana; to Tongan; tr Turkish; ts Tsonga;
+uk Ukrainian; ur Urdu; uz Uzbek; ve Venda; vi Vietnamese; xh Xhosa; zh Chinese;
+zu Zulu
+"""
+
+# ISO 4217 codes in English.
+CURRENCIES = """
+AED UAE dirham; AFN Afghani; ALL Albanian lek; AMD Armenian dram; AOA Kwanza;
+ARS Argentine peso; AUD Australian dollar; AWG Aruban florin;
+AZN Azerbaijani manat; BAM Convertible mark; BBD Barbados dollar; BDT Taka;
+BGN Bulgarian lev; BHD Bahraini dinar; BIF Burundi franc; BMD Bermudian dollar;
+BND Brunei dollar; BOB Boliviano; BRL Brazilian real; BSD Bahamian dollar;
+BTN Ngultrum; BWP Pula; BYR Belarusian ruble; BZD Belize dollar;
+CAD Canadian dollar; CDF Congolese franc; CHF Swiss franc; CLP Chilean peso;
+CNY Renminbi; COP Colombian peso; CRC Costa Rican colón;
+CUC Cuban convertible peso; CUP Cuban peso; CVE Cape Verdean escudo;
+CZK Czech koruna; DJF Djibouti franc; DKK Danish krone; DOP Dominican peso;
+DZD Algerian dinar; EGP Egyptian pound; ERN Nakfa; ETB Ethiopian birr;
+EUR Euro; FJD Fiji dollar; FKP Falkland Islands pound; GBP Pound sterling;
+GEL Georgian lari; GHS Ghanaian cedi; GIP Gibraltar pound; GMD Dalasi;
+GNF Guinean franc; GTQ Quetzal; GYD Guyana dollar; HKD Hong Kong dollar;
+HNL Lempira; HRK Croatian kuna; HTG Gourde; HUF Forint; IDR Rupiah;
+ILS New shekel; INR Indian rupee; IQD Iraqi dinar; IRR Iranian rial;
+ISK Icelandic króna; JMD Jamaican dollar; JOD Jordanian dinar; JPY Yen;
+KES Kenyan shilling; KGS Kyrgyz som; KHR Riel; KMF Comorian franc;
+KPW North Korean won; KRW South Korean won; KWD Kuwaiti dinar;
+KYD Cayman Islands dollar; KZT Tenge; LAK Kip; LBP Lebanese pound;
+LKR Sri Lankan rupee; LRD Liberian dollar; LSL Loti; LYD Libyan dinar;
+MAD Moroccan dirham; MDL Moldovan leu; MGA Ariary; MKD Denar; MMK Kyat;
+MNT Tögrög; MOP Macanese pataca; MRO Ouguiya; MUR Mauritian rupee;
+MVR Rufiyaa; MWK Malawian kwacha; MXN Mexican peso; MYR Ringgit; MZN Metical;
+NAD Namibian dollar; NGN Naira; NIO Córdoba; NOK Norwegian krone;
+NPR Nepalese rupee; NZD New Zealand dollar; OMR Omani rial; PAB Balboa;
+PEN Sol; PGK Kina; PHP Philippine peso; PKR Pakistani rupee; PLN Złoty;
+PYG Guaraní; QAR Qatari riyal; RON Romanian leu; RSD Serbian dinar;
+RUB Russian ruble; RWF Rwandan franc; SAR Saudi riyal;
+SBD Solomon Islands dollar; SCR Seychelles rupee; SDG Sudanese pound;
+SEK Swedish krona; SGD Singapore dollar; SHP Saint Helena pound; SLL Leone;
+SOS Somali shilling; SRD Surinamese dollar; SSP South Sudanese pound;
+STD Dobra; SVC Salvadoran colón; SYP Syrian pound; SZL Lilangeni; THB Baht;
+TJS Somoni; TMT Turkmen manat; TND Tunisian dinar; TOP Pa'anga;
+TRY Turkish lira; TTD Trinidad and Tobago dollar; TWD New Taiwan dollar;
+TZS Tanzanian shilling; UAH Hryvnia; UGX Ugandan shilling;
+USD United States dollar; UYU Uruguayan peso; UZS Uzbek sum; VEF Bolívar;
+VND Đồng; VUV Vatu; WST Tālā; XAF Central African CFA franc;
+XCD East Caribbean dollar; XOF West African CFA franc; XPF CFP franc;
+YER Yemeni rial; ZAR Rand; ZMK Zambian kwacha
+"""
+
+README = """\
+# countries
+
+A small graph of real facts with readable labels: {entities:,} entities,
+{relations} relations, {triples:,} triples. One triple a line, sorted, UTF-8:
+`head TAB relation TAB tail`.
+
+Made from version {version} of the Python package
+[{package}]({homepage}), by
+
+    pip install {package}=={version}
+    python experiments/make_countries.py --seed {seed}
+
+It is a toy for trying things out. The facts are those of that package, slips
+and outdated ones included, apart from the ones listed at the end of the next
+section. "Official language" is what the package lists as a country's languages.
+
+| file | triples | held out, by relation |
+|---|---|---|
+{split_rows}
+
+| relation | triples | means | example |
+|---|---|---|---|
+{relation_rows}
+
+## How it was made
+
+- **Labels.** Countries have their common names; the codes of neighbours,
+  languages and currencies became names. One label means one thing: where two
+  kinds of things share a name, the suffix tells, as in `Luxembourg` (the
+  country), `Luxembourg (city)` and `Luxembourg (province of Belgium)`.
+  Provinces and cities of the same name in two countries are different things.
+- **Symmetric facts.** `borders` holds in both directions: where the source has
+  only one, the other was added ({mirrored} of them). The two directions of a
+  border are always in the same file, so that none gives the other away.
+- **Split.** Every entity and every relation of valid and test occurs in train.
+  So a triple with an entity that occurs nowhere else (a province, most
+  capitals, demonyms and codes) is in train; {share:.0%} of what can be held
+  out, relation by relation, is in valid and as much in test.
+- **Left out or changed**, with the number of facts or records; the script
+  prints each of them:
+
+{dropped}
+
+## Licence of the source
+
+The facts come from {package}, under this licence:
+
+{licence}
+"""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Entity:
+  """A thing of the graph, before it has a unique label.
+
+  Attributes:
+    kind: one of KINDS.
+    name: the label it should have.
+    owner: for cities and provinces the country's name, else empty; two things
+      of the same kind and name in different countries are different.
+  """
+
+  kind: str
+  name: str
+  owner: str = ''
+
+
+Fact = tuple[Entity, str, Entity]
+Triple = tuple[str, str, str]
+
+
+class Report:
+  """Counts and prints what did not go into the graph as it was."""
+
+  def __init__(self) -> None:
+    self.reasons: collections.Counter[str] = collections.Counter()
+
+  def __call__(self, reason: str, what: str) -> None:
+    """Notes that `what` was left out or changed for this reason."""
+    self.reasons[reason] += 1
+    print(f'{reason}: {what}')
+
+
+def main() -> None:
+  """Reads the flags and writes the folder."""
+  parser = argparse.ArgumentParser(
+    description=(
+      'Write train.txt, valid.txt, test.txt and README.md of the small graph '
+      f'of countries, from the Python package {PACKAGE}.'
+    )
+  )
+  default = pathlib.Path(__file__).resolve().parents[1]
+  parser.add_argument(
+    '--out',
+    type=pathlib.Path,
+    default=default / 'coke_jax' / 'data' / 'countries',
+    help='folder to write, made when absent (default: %(default)s)',
+  )
+  parser.add_argument(
+    '--seed',
+    type=int,
+    default=0,
+    help='which triples are held out (default: %(default)s)',
+  )
+  arguments = parser.parse_args()
+
+  report = Report()
+  countries = read_countries(report)
+  facts = set(all_facts(countries, report))
+  mirrored = {
+    (tail, relation, head)
+    for head, relation, tail in facts
+    if relation == 'borders'
+  } - facts
+  for head, _, tail in sorted(mirrored):
+    report('border given in one direction, other added', describe(head, tail))
+  labels = unique_labels({e for h, _, t in facts | mirrored for e in (h, t)})
+  triples = sorted(
+    (labels[head], relation, labels[tail])
+    for head, relation, tail in facts | mirrored
+  )
+  parts = split(triples, arguments.seed)
+  write(arguments.out, parts, report, len(mirrored), arguments.seed)
+  for name in SPLITS:
+    print(f'{name}: {len(parts[name])} triples')
+
+
+# --- Reading the source -----------------------------------------------------
+
+
+def read_countries(report: Report) -> dict[str, dict[str, Any]]:
+  """The package's records by ISO code, one a country, with common names."""
+  records: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+  folder = importlib.resources.files(PACKAGE) / 'data'
+  for path in sorted(folder.iterdir(), key=lambda path: path.name):
+    if path.name.endswith('.json'):
+      record = json.loads(path.read_text(encoding='utf-8'))
+      records[record['ISO']['alpha3']].append(record)
+
+  countries = {}
+  for code, several in sorted(records.items()):
+    if code in DISSOLVED:
+      report('country no longer exists', DISSOLVED[code])
+      continue
+    several.sort(key=filled_fields, reverse=True)
+    for other in several[1:]:
+      report('second record of one country', f'{other["name"]} ({code})')
+    countries[code] = several[0]
+    name = COUNTRY_NAMES.get(code, several[0]['name'])
+    countries[code]['name'] = clean(name)
+  return countries
+
+
+def filled_fields(record: dict[str, Any]) -> int:
+  """How many fields of a record say something."""
+  return sum(value not in (None, '', [], {}) for value in record.values())
+
+
+def texts(value: Any) -> list[str]:
+  """The clean, non-empty texts of a field: a text, a list of texts, or none."""
+  values = value if isinstance(value, list) else [value]
+  cleaned = [clean(text) for text in values if isinstance(text, str)]
+  return [text for text in cleaned if text]
+
+
+def clean(text: str) -> str:
+  """A label without HTML entities, odd spaces or other invisible characters."""
+  text = unicodedata.normalize('NFC', html.unescape(text))
+  text = ' '.join(text.split())
+  return ''.join(c for c in text if unicodedata.category(c)[0] != 'C')
+
+
+def table(text: str) -> dict[str, str]:
+  """Reads one of the tables above: `code name; code name; ...`."""
+  rows = (' '.join(row.split()) for row in text.split(';'))
+  return dict(row.split(' ', 1) for row in rows)
+
+
+# --- Facts ------------------------------------------------------------------
+
+
+def all_facts(
+  countries: dict[str, dict[str, Any]], report: Report
+) -> Iterator[Fact]:
+  """Yields the facts of all countries, some of them more than once."""
+  languages = table(LANGUAGES)
+  currencies = table(CURRENCIES)
+  provinces = assign_provinces(countries, report)
+  for code, record in countries.items():
+    name = record['name']
+    country = Entity('country', name)
+    # Some territories have several, written "one / two / three".
+    for city in texts(record.get('capital'))[:1]:
+      if ' / ' in city:
+        report('only the first of several capitals kept', f'{name}: {city}')
+        city = city.split(' / ')[0]
+      yield country, 'capital', Entity('city', city, name)
+    yield from border_facts(code, countries, report)
+    yield from region_facts(country, record)
+    for language in texts(record.get('languages')):
+      language = LANGUAGE_CODES.get((code, language), language)
+      label = languages[language]
+      yield country, 'official_language', Entity('language', label)
+    for currency in texts(record.get('currencies')):
+      if currency in ACCOUNTING_UNITS:
+        report('accounting unit, not money', f'{name}: {currency}')
+        continue
+      label = f'{currencies[currency]} ({currency})'
+      yield country, 'currency', Entity('currency', label)
+    for zone in texts(record.get('timezones')):
+      yield country, 'time_zone', Entity('time zone', offset(zone))
+    for province in provinces[code]:
+      yield country, 'province', Entity('province', province, name)
+    for people in texts(record.get('demonym')):
+      for one in people.split(','):
+        yield country, 'demonym', Entity('people', one.strip())
+    for number in texts(record.get('callingCodes')):
+      label = '+' + number.replace('-', '')
+      yield country, 'calling_code', Entity('calling code', label)
+    for domain in texts(record.get('tld')):
+      # The dot of right-to-left domains is at the wrong end in the source.
+      label = '.' + domain.strip('.')
+      yield country, 'top_level_domain', Entity('domain', label)
+
+
+def border_facts(
+  code: str, countries: dict[str, dict[str, Any]], report: Report
+) -> Iterator[Fact]:
+  """Yields the borders of one country, as the source has them."""
+  shorter = {record['ISO']['alpha2']: c for c, record in countries.items()}
+  name = countries[code]['name']
+  for neighbour in texts(countries[code].get('borders')):
+    neighbour = shorter.get(neighbour, neighbour)
+    if neighbour not in countries:
+      report('neighbour is not in the source', f'{name}: {neighbour}')
+      continue
+    other = countries[neighbour]['name']
+    if reason := NO_COMMON_BORDER.get(frozenset({code, neighbour})):
+      report(f'border left out ({reason})', f'{name}: {other}')
+      continue
+    yield Entity('country', name), 'borders', Entity('country', other)
+
+
+def region_facts(country: Entity, record: dict[str, Any]) -> Iterator[Fact]:
+  """Yields where a country lies, and how these places lie in each other."""
+  outer: Entity | None = None
+  for field, kind in (
+    ('region', 'region'),
+    ('subregion', 'subregion'),
+    ('intermediateregion', 'intermediate region'),
+  ):
+    for name in texts(record.get(field)):
+      inner = Entity(kind, name)
+      yield country, kind.replace(' ', '_'), inner
+      if outer:
+        yield inner, 'part_of', outer
+      outer = inner
+
+
+def assign_provinces(
+  countries: dict[str, dict[str, Any]], report: Report
+) -> dict[str, list[str]]:
+  """The names of each country's provinces, after the corrections above."""
+  andorra = {without_accents(p) for p in texts(countries['AND']['provinces'])}
+  provinces: dict[str, list[str]] = collections.defaultdict(list)
+  for code, record in countries.items():
+    name = record['name']
+    names = texts(record.get('provinces'))
+    if code in NOT_PROVINCES:
+      reason = f'provinces left out ({NOT_PROVINCES[code]})'
+      for province in names:
+        report(reason, f'{name}: {province}')
+      continue
+    owner = PROVINCES_OF_ANOTHER.get(code, code)
+    if len(names) == 1 and owner == code:
+      report('only province, the whole territory', f'{name}: {names[0]}')
+      continue
+    for province in names:
+      if owner != code:
+        other = countries[owner]['name']
+        report('province moved to its country', f'{province}: {name} > {other}')
+      if code == 'AGO' and without_accents(province) in andorra:
+        report('province of Andorra left out', f'{name}: {province}')
+        continue
+      repaired = BROKEN_PROVINCES.get((code, province), (province,))
+      if repaired != (province,):
+        change = f'{name}: {province} > {" and ".join(repaired) or "nothing"}'
+        report('province name repaired', change)
+      for one in repaired:
+        if one in provinces[owner]:
+          report('province listed twice', f'{name}: {one}')
+        else:
+          provinces[owner].append(one)
+  return provinces
+
+
+def without_accents(text: str) -> str:
+  """The text with plain letters only, for comparing spellings."""
+  return ''.join(
+    c
+    for c in unicodedata.normalize('NFD', text)
+    if not unicodedata.combining(c)
+  )
+
+
+def offset(zone: str) -> str:
+  """One spelling for `UTC`, `UTC+4` and a real minus: `UTC-04:00`."""
+  zone = zone.replace('\N{MINUS SIGN}', '-')
+  if zone == 'UTC':
+    return 'UTC+00:00'
+  return zone if ':' in zone else zone + ':00'
+
+
+def describe(head: Entity, tail: Entity) -> str:
+  """A border for the printed report."""
+  return f'{head.name} - {tail.name}'
+
+
+# --- Labels -----------------------------------------------------------------
+
+
+def unique_labels(entities: Iterable[Entity]) -> dict[Entity, str]:
+  """One label for each entity, with a suffix where a plain one is taken."""
+  by_name: dict[str, list[Entity]] = collections.defaultdict(list)
+  for entity in sorted(entities):
+    by_name[entity.name].append(entity)
+  labels = {}
+  for name, same in by_name.items():
+    kinds = collections.Counter(entity.kind for entity in same)
+    first = min(kinds, key=KINDS.index)
+    for entity in same:
+      label = name
+      if entity.kind != first or kinds[first] > 1:
+        label = f'{name} ({suffix(entity, kinds[entity.kind])})'
+      labels[entity] = label
+  if len(set(labels.values())) != len(labels):
+    raise ValueError('two entities have the same label: choose other suffixes')
+  return labels
+
+
+def suffix(entity: Entity, same_kind: int) -> str:
+  """What tells an entity from others with its name."""
+  if entity.kind == 'province':
+    return f'province of {entity.owner}'
+  if entity.kind == 'city' and same_kind > 1:
+    return f'city in {entity.owner}'
+  return entity.kind
+
+
+# --- Split ------------------------------------------------------------------
+
+
+def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
+  """Holds out a share of every relation; train keeps every entity.
+
+  Args:
+    triples: sorted and distinct.
+    seed: decides which ones are held out.
+
+  Returns:
+    The sorted triples of train, valid and test.
+  """
+  groups: dict[str, list[list[Triple]]] = collections.defaultdict(list)
+  for head, relation, tail in triples:
+    if relation != 'borders':
+      groups[relation].append([(head, relation, tail)])
+    elif head < tail:  # both directions go together
+      groups[relation].append([(head, relation, tail), (tail, relation, head)])
+
+  uses = collections.Counter(e for h, _, t in triples for e in (h, t))
+  generator = random.Random(seed)
+  parts: dict[str, list[Triple]] = {'train': [], 'valid': [], 'test': []}
+  for _, candidates in sorted(groups.items()):
+    generator.shuffle(candidates)
+    can = [group for group in candidates if stays_in_train(group, uses)]
+    quota = round(HELD_OUT_SHARE * len(can))
+    wanted = ['test', 'valid'] * quota
+    for group in candidates:
+      if wanted and stays_in_train(group, uses):
+        parts[wanted.pop()] += group
+        uses.subtract(e for h, _, t in group for e in (h, t))
+      else:
+        parts['train'] += group
+  return {name: sorted(part) for name, part in parts.items()}
+
+
+def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
+  """Whether the entities of a group occur in train without it, too."""
+  own = collections.Counter(e for h, _, t in group for e in (h, t))
+  return all(uses[entity] > count for entity, count in own.items())
+
+
+# --- Writing ----------------------------------------------------------------
+
+
+def write(
+  folder: pathlib.Path,
+  parts: dict[str, list[Triple]],
+  report: Report,
+  mirrored: int,
+  seed: int,
+) -> None:
+  """Writes the three split files and the README."""
+  folder.mkdir(parents=True, exist_ok=True)
+  for name, part in parts.items():
+    lines = ['\t'.join(triple) + '\n' for triple in part]
+    path = folder / f'{name}.txt'
+    path.write_text(''.join(lines), encoding='utf-8', newline='\n')
+  text = readme(parts, report, mirrored, seed)
+  path = folder / 'README.md'
+  path.write_text(text, encoding='utf-8', newline='\n')
+
+
+def readme(
+  parts: dict[str, list[Triple]], report: Report, mirrored: int, seed: int
+) -> str:
+  """The text of README.md."""
+  triples = sorted(triple for part in parts.values() for triple in part)
+  split_rows = []
+  for name in SPLITS:
+    counts = collections.Counter(relation for _, relation, _ in parts[name])
+    held = ', '.join(
+      f'{relation} {counts[relation]}'
+      for relation in RELATIONS
+      if name != 'train' and counts[relation]
+    )
+    split_rows.append(f'| `{name}.txt` | {len(parts[name]):,} | {held} |')
+  relation_rows = []
+  for relation, meaning in RELATIONS.items():
+    own = [triple for triple in triples if triple[1] == relation]
+    example = ' '.join(
+      next((t for t in own if t[0] in ('Germany', 'Western Europe')), own[0])
+    )
+    relation_rows.append(
+      f'| `{relation}` | {len(own):,} | {meaning} | {example} |'
+    )
+  dropped = '\n'.join(
+    f'  - {reason}: {count}'
+    for reason, count in sorted(report.reasons.items())
+    if 'other added' not in reason
+  )
+  distribution = importlib.metadata.distribution(PACKAGE)
+  licences = [
+    path.read_text(encoding='utf-8')
+    for path in distribution.files or ()
+    if path.name == 'LICENSE'
+  ]
+  return README.format(
+    triples=len(triples),
+    entities=len({entity for h, _, t in triples for entity in (h, t)}),
+    relations=len(RELATIONS),
+    package=PACKAGE,
+    homepage='https://github.com/porimol/countryinfo',
+    version=distribution.version,
+    seed=seed,
+    split_rows='\n'.join(split_rows),
+    relation_rows='\n'.join(relation_rows),
+    mirrored=mirrored,
+    share=HELD_OUT_SHARE,
+    dropped=dropped,
+    licence='\n'.join(
+      f'    {line}'.rstrip() for line in licences[0].splitlines()
+    ),
+  )
+
+
+if __name__ == '__main__':
+  main()
