@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+
 _KEPT = 2  # the newest checkpoints, in case the last one is damaged
 
 

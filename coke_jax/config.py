@@ -143,9 +143,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
   expect('train.learning_rate', train.learning_rate > 0, 'above 0')
-  expect(
-    'train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1'
-  )
+  expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
   expect(
     'train.target_mass',
     0 < train.target_mass <= 1,

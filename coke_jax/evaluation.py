@@ -146,7 +146,7 @@ class Ranker:
   def _rank_piece(
     self, params: Any, batch: dict[str, jax.Array], _: None
   ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    scores = self._model.apply(
+    scores: Any = self._model.apply(
       {'params': params}, batch['tokens'], batch['mask_position']
     )
     counts = ranking.count_against(
@@ -277,7 +277,10 @@ def summarize(
   for name in ('optimistic', 'pessimistic'):
     results[name] = rank_metrics(getattr(ranks, name), ranks.candidates)
   results['by_category'] = {
-    name: {'queries': int((category == name).sum()), **by_side(category == name)}
+    name: {
+      'queries': int((category == name).sum()),
+      **by_side(category == name),
+    }
     for name in CATEGORIES
     if (category == name).any()
   }
@@ -333,15 +336,17 @@ def format_table(results: dict[str, Any]) -> str:
   lines = [header]
   for name, count, metrics in rows:
     cells = ''.join(
-      f'{metrics[c]:>11.{1 if c == "mean_rank" else 4}f}' if metrics else
-      f'{"-":>11}'
+      f'{metrics[c]:>11.{1 if c == "mean_rank" else 4}f}'
+      if metrics
+      else f'{"-":>11}'
       for c in columns
     )
     lines.append(f'{name:<14}{count:>9,}{cells}')
   unseen = results['triples_with_unseen_entity']
   return (
     f'{results["dataset"]}, {results["split"]}: filtered ranks over all '
-    'entities, ties at their mean rank\n' + '\n'.join(lines) +
-    f'\n({unseen:,} of {queries // 2:,} triples hold an entity unseen in '
+    'entities, ties at their mean rank\n'
+    + '\n'.join(lines)
+    + f'\n({unseen:,} of {queries // 2:,} triples hold an entity unseen in '
     'training; they count)'
   )

@@ -63,7 +63,8 @@ class Attention(nn.Module):
     visible: jax.Array,  # bool [B, K], False at PAD
     *,
     train: bool,
-  ) -> jax.Array:  # [B, Q, D]
+  ) -> jax.Array:
+    """The attention's output at the positions asked for, [B, Q, D]."""
     width = x.shape[-1]
     project = Product(3 * width, self.dtype, name='query_key_value')
     if asking is None:
@@ -101,7 +102,8 @@ class Block(nn.Module):
     visible: jax.Array,  # bool [B, K]
     position: jax.Array | None,  # int32 [B]: compute it alone; None: all
     train: bool,  # positional, so that remat can hold it static
-  ) -> jax.Array:  # [B, Q, D], Q = K or 1
+  ) -> jax.Array:
+    """The next hidden states [B, Q, D], Q = K or 1."""
     dropout = functools.partial(
       nn.Dropout(self.dropout), deterministic=not train
     )
@@ -239,7 +241,7 @@ class CoKE(nn.Module):
 
 
 def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  """x [..., D] times kernel [D, E]: operands `dtype`, result float32."""
+  """X [..., D] times kernel [D, E]: operands `dtype`, result float32."""
   return jnp.matmul(
     x.astype(dtype), kernel.astype(dtype), preferred_element_type=jnp.float32
   )

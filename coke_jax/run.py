@@ -72,8 +72,10 @@ def train(
     if place.exists:
       place.check_config(config)
       graph = place.graph()
-      print(f'{place.folder}: continuing with the graph it was begun with\n'
-            f'{graph.summary()}')
+      print(
+        f'{place.folder}: continuing with the graph it was begun with\n'
+        f'{graph.summary()}'
+      )
     else:
       graph = read_graph(config)
       place.create(config, graph)
@@ -133,8 +135,7 @@ def _evaluate(
   path = place.write_results(results)
   print(evaluation.format_table(results))
   print(
-    f'checkpoint of step {step:,}; ranked in {seconds:.1f} s; written to '
-    f'{path}'
+    f'checkpoint of step {step:,}; ranked in {seconds:.1f} s; written to {path}'
   )
 
 

@@ -82,9 +82,7 @@ class Trainer:
       with log:
         return self._loop(state, checkpoints, log)
 
-  def _start(
-    self, checkpoints: checkpoint.Checkpoints
-  ) -> training.TrainState:
+  def _start(self, checkpoints: checkpoint.Checkpoints) -> training.TrainState:
     state = training.init_state(
       self.model, self.transformation, self.config.train.seed
     )
@@ -163,7 +161,9 @@ class Trainer:
     is_best = progress.best_mrr is None or mrr > progress.best_mrr
     if is_best:
       progress.best_mrr, progress.best_step = mrr, progress.step
-    progress.stale_validations = 0 if is_best else progress.stale_validations + 1
+    progress.stale_validations = (
+      0 if is_best else progress.stale_validations + 1
+    )
     log.validation(results, is_best=is_best)
     patience = self.config.train.early_stopping_validations
     if patience and progress.stale_validations >= patience:

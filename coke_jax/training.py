@@ -1,4 +1,4 @@
-"""Training: from a config to the state and the step that runs on every device."""
+"""From a config to the training state and the step that runs on all devices."""
 
 from collections.abc import Callable
 from typing import Any
@@ -149,7 +149,7 @@ def make_train_step(
     key = jax.random.fold_in(key, parallel.device_index())
 
     def loss_sum(params: Any) -> jax.Array:
-      logits = model.apply(
+      logits: Any = model.apply(
         {'params': params},
         batch['tokens'],
         batch['mask_position'],
@@ -163,9 +163,7 @@ def make_train_step(
 
     total, gradients = jax.value_and_grad(loss_sum)(state.params)
     rows = (batch['answers'] >= 0).any(axis=1).sum()
-    total, rows, gradients = parallel.sum_over_devices(
-      (total, rows, gradients)
-    )
+    total, rows, gradients = parallel.sum_over_devices((total, rows, gradients))
     weight = 1.0 / (rows * instances_per_row)
     gradients = jax.tree.map(lambda gradient: gradient * weight, gradients)
     updates, optimizer_state = transformation.update(

@@ -1,5 +1,6 @@
 """What a training says while it runs: a bar, metrics.jsonl, TensorBoard."""
 
+import sys
 import time
 from typing import Any
 
@@ -44,13 +45,14 @@ class TrainingLog:
     self._pending: list[dict[str, jax.Array]] = []  # since the last line
     self._instances = 0
     self._rate = 0.0
+    self._compiled = False
     self._since = self._shown = time.monotonic()
     self._bar = tqdm.tqdm(
       total=num_steps,
       initial=first_step,
       unit='step',
       desc='training',
-      mininterval=0.5,
+      mininterval=0.5 if sys.stderr.isatty() else 30,
       dynamic_ncols=True,
     )
     self._board = None
@@ -82,7 +84,12 @@ class TrainingLog:
     """
     self._last_step += 1
     self._pending.append(metrics)
-    self._instances += instances
+    if not self._compiled:  # wait for it, so that no rate contains compiling
+      jax.block_until_ready(metrics)
+      self._compiled = True
+      self._since = time.monotonic()
+    else:
+      self._instances += instances
     if len(self._pending) >= self._log_every_steps:
       self.flush()
     elif time.monotonic() - self._shown > _SHOW_SECONDS:
@@ -110,7 +117,8 @@ class TrainingLog:
         'training stopped and no parameters from then on were saved; a lower '
         "train.learning_rate, or model.dtype 'float32', may help"
       )
-    self._rate = self._instances / (time.monotonic() - self._since)
+    if self._instances:
+      self._rate = self._instances / (time.monotonic() - self._since)
     self._write(
       {
         'kind': 'train',
@@ -146,7 +154,7 @@ class TrainingLog:
 
   def _show(self, loss: float) -> None:
     self._shown = now = time.monotonic()
-    rate = self._rate or self._instances / (now - self._since)
+    rate = self._rate or self._instances / (now - self._since + 1e-9)
     self._bar.set_postfix_str(
       f'loss {loss:.4f}, lr {self._learning_rate(self._last_step):.2e}, '
       f'{rate:,.0f} instances/s',

@@ -1,12 +1,12 @@
 """The work folder: all that a run leaves, and all that reading it back needs.
 
-  config.json       the settings
-  vocabulary.json   entity and relation labels, in the order of their ids
-  triples.npz       train, valid and test as ids
-  checkpoints/      the last ones and the best
-  metrics.jsonl     a line for each log and each validation
-  results.json      test metrics of the best checkpoint
-  tensorboard/      events, when asked for
+config.json       the settings
+vocabulary.json   entity and relation labels, in the order of their ids
+triples.npz       train, valid and test as ids
+checkpoints/      the last ones and the best
+metrics.jsonl     a line for each log and each validation
+results.json      test metrics of the best checkpoint
+tensorboard/      events, when asked for
 """
 
 import contextlib
@@ -58,7 +58,9 @@ class Workdir:
       self.folder.mkdir(parents=True, exist_ok=True)
       lock = open(self.folder / '.lock', 'a')  # noqa: SIM115
     except OSError as error:
-      raise WorkdirError(f'{self.folder}: cannot be written: {error}') from error
+      raise WorkdirError(
+        f'{self.folder}: cannot be written: {error}'
+      ) from error
     with lock:
       try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -136,8 +138,11 @@ class Workdir:
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
     bounds = np.array(
-      [vocabulary.num_entities, vocabulary.num_relations,
-       vocabulary.num_entities]
+      [
+        vocabulary.num_entities,
+        vocabulary.num_relations,
+        vocabulary.num_entities,
+      ]
     )
     for split, triples in splits.items():
       if triples.ndim != 2 or not ((triples >= 0) & (triples < bounds)).all():

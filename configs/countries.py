@@ -1,6 +1,6 @@
 """Countries of the world, the graph that ships with the package.
 
-  python -m coke_jax.main --config=configs/countries.py
+python -m coke_jax.main --config=configs/countries.py
 """
 
 import ml_collections

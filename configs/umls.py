@@ -1,6 +1,6 @@
 """UMLS (135 entities): medical concepts and how they relate.
 
-  python -m coke_jax.main --config=configs/umls.py
+python -m coke_jax.main --config=configs/umls.py
 """
 
 import ml_collections
@@ -15,4 +15,5 @@ def get_config() -> ml_collections.ConfigDict:
   config.model.dropout = 0.1
   config.train.target_mass = 0.8
   config.train.num_epochs = 200
+  config.train.validate_every_epochs = 10
   return config

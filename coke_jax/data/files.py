@@ -13,8 +13,8 @@ import io
 import lzma
 import pathlib
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,7 +27,11 @@ _SPLIT_STEMS = {
   'test': ('test',),
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
-_OPENERS = {'.gz': gzip.open, '.bz2': bz2.open, '.xz': lzma.open}
+_OPENERS: dict[str, Callable[..., Any]] = {
+  '.gz': gzip.open,
+  '.bz2': bz2.open,
+  '.xz': lzma.open,
+}
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_CHARACTERS = 200  # of a wrong line, in its error
 
@@ -192,7 +196,7 @@ def _open(path: pathlib.Path) -> Iterator[BinaryIO]:
     raise DataError(f'{path}: cannot be opened: {error}') from error
   with raw:
     # Without this buffer, lines of compressed files come several times slower.
-    yield raw if opener is open else io.BufferedReader(raw, 1 << 20)  # type: ignore[arg-type]
+    yield raw if opener is open else io.BufferedReader(raw, 1 << 20)
 
 
 def _show(line: str | bytes) -> str:

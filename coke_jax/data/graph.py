@@ -56,7 +56,9 @@ class KnowledgeGraph:
 
   def summary(self) -> str:
     """A table of what was read: lines, distinct triples, unseen entities."""
-    rows = [('split', 'lines', 'distinct', 'duplicates', 'unseen entity')]
+    rows: list[tuple[str, ...]] = [
+      ('split', 'lines', 'distinct', 'duplicates', 'unseen entity')
+    ]
     for split in SPLITS:
       lines = len(self.split(split))
       distinct = self.num_distinct(split)

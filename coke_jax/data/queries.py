@@ -172,7 +172,7 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-  """The integers starts[i] .. starts[i] + counts[i] - 1, for one i after the other.
+  """The integers from starts[i] on, counts[i] of them, one i after the other.
 
   Args:
     starts: int64 [N].
