@@ -2,6 +2,7 @@
 
 import ml_collections
 
+KINDS = ('triples', 'paths', 'walks')
 ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 
@@ -12,6 +13,7 @@ RUNTIME_FIELDS = (
   'data.columns',
   'data.delimiter',
   'data.header',
+  'data.relation_delimiter',
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
   'train.tensorboard',
@@ -30,6 +32,10 @@ def default_config() -> ml_collections.ConfigDict:
   config.data = data = ml_collections.ConfigDict()
   # A known data set, or any name for your own graph in `data.dir`.
   data.name = 'countries'
+  # What the files hold and what is learned from them. 'triples': link
+  # prediction on triples. 'paths': path queries on files of paths. 'walks':
+  # path queries on paths sampled from files of triples by random walks.
+  data.kind = 'triples'
   # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name>,
   # then the user cache, then a download.
   data.dir = ''
@@ -37,8 +43,17 @@ def default_config() -> ml_collections.ConfigDict:
   data.columns = 'head relation tail'
   # The text between two columns.
   data.delimiter = '\t'
-  # Whether the first line of each file names the columns.
+  # Whether the first line of each file names the columns (triples).
   data.header = False
+  # The text between two relations of a path, and the text before a relation
+  # that is walked against its direction (paths, walks).
+  data.relation_delimiter = ','
+  data.inverse_marker = '**'
+  # Relations in the longest path to train on (paths, walks); triples: 1.
+  # Evaluation asks the paths of all lengths that the files hold.
+  data.max_path_length = 1
+  # Decides the sampled paths (walks).
+  data.walks_seed = 0
 
   config.model = model = ml_collections.ConfigDict()
   # Transformer blocks (paper: L).
@@ -58,9 +73,9 @@ def default_config() -> ml_collections.ConfigDict:
   model.remat = False
 
   config.train = train = ml_collections.ConfigDict()
-  # Passes over the training set; each asks for the head and the tail of every
-  # triple once.
-  train.num_epochs = 500
+  # Passes over the training set; each asks for both ends of every triple or
+  # path once. May be a fraction.
+  train.num_epochs = 500.0
   # Rows in a batch, over all devices together.
   train.batch_size = 512
   # Peak of the learning rate: linear warm-up, then linear decay to 0.
@@ -84,9 +99,10 @@ def default_config() -> ml_collections.ConfigDict:
   # Decides initial parameters, the order of the data and dropout.
   train.seed = 0
   # Rank the valid split after every n epochs and at the end, and keep the best
-  # checkpoint by filtered MRR; 0: only at the end.
-  train.validate_every_epochs = 10
-  # Stop when this many validations in a row brought no better MRR; 0: never.
+  # checkpoint (by filtered MRR, paths: by mean quantile). May be a fraction; 0:
+  # only at the end.
+  train.validate_every_epochs = 10.0
+  # Stop when this many validations in a row brought nothing better; 0: never.
   train.early_stopping_validations = 0
   # Besides those at validations, a checkpoint after every n minutes.
   train.checkpoint_every_minutes = 10.0
@@ -139,7 +155,15 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   expect('model.dropout', 0 <= model.dropout < 1, '0 <= dropout < 1')
   expect('model.dtype', model.dtype in DTYPES, f'one of {DTYPES}')
-  for field in ('num_epochs', 'batch_size', 'max_answers_per_row'):
+  expect('data.kind', data.kind in KINDS, f'one of {KINDS}')
+  expect(
+    'data.max_path_length',
+    data.max_path_length >= 1
+    and (data.kind != 'triples' or data.max_path_length == 1),
+    "1 for data.kind 'triples', else at least 1",
+  )
+  expect('train.num_epochs', train.num_epochs > 0, 'above 0')
+  for field in ('batch_size', 'max_answers_per_row'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
   expect('train.learning_rate', train.learning_rate > 0, 'above 0')

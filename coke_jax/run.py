@@ -10,14 +10,14 @@ from coke_jax import (
   evaluation,
   model,
   parallel,
+  tasks,
   trainer,
   training,
   training_log,
   workdir,
 )
 from coke_jax import config as config_lib
-from coke_jax.data import benchmarks, files
-from coke_jax.data import graph as graph_lib
+from coke_jax.data import files
 
 # Errors that a user can cause and mend; their text says all.
 EXPECTED_ERRORS = (
@@ -28,31 +28,6 @@ EXPECTED_ERRORS = (
   FloatingPointError,
   ValueError,
 )
-
-
-def read_graph(config: ml_collections.ConfigDict) -> graph_lib.KnowledgeGraph:
-  """Finds and reads the graph that a config names, and says what was read.
-
-  Raises:
-    files.DataError: it cannot be found or read, or a known data set has other
-      counts than published.
-  """
-  settings = config.data
-  layout = files.TripleFormat(
-    tuple(settings.columns.split()), settings.delimiter, settings.header
-  )
-  folder = benchmarks.locate(settings.name, settings.dir or None)
-  started = time.monotonic()
-  graph = graph_lib.read_graph(folder, settings.name, layout)
-  benchmarks.check_counts(
-    settings.name,
-    entities=graph.vocabulary.num_entities,
-    relations=graph.vocabulary.num_relations,
-    **{split: len(graph.split(split)) for split in graph_lib.SPLITS},
-  )
-  seconds = time.monotonic() - started
-  print(f'read {folder} in {seconds:.1f} s\n{graph.summary()}')
-  return graph
 
 
 def train(
@@ -71,15 +46,15 @@ def train(
   with place.locked():
     if place.exists:
       place.check_config(config)
-      graph = place.graph()
+      data = place.data()
       print(
-        f'{place.folder}: continuing with the graph it was begun with\n'
-        f'{graph.summary()}'
+        f'{place.folder}: continuing with the data it was begun with\n'
+        f'{data.summary()}'
       )
     else:
-      graph = read_graph(config)
-      place.create(config, graph)
-    worker = trainer.Trainer(config, graph, place)
+      data = tasks.read_data(config)
+      place.create(config, data)
+    worker = trainer.Trainer(config, tasks.make_task(config, data), place)
     shapes = jax.eval_shape(
       lambda: training.init_params(worker.model, config.train.seed)
     )
@@ -90,7 +65,7 @@ def train(
       f'{config.train.batch_size} rows; work folder {place.folder}'
     )
     worker.run()
-    _evaluate(config, graph, place, split, worker.ranker)
+    _evaluate(config, worker.task, place, split, worker.ranker)
 
 
 def evaluate(
@@ -105,11 +80,11 @@ def evaluate(
       f'{place.folder}: no config.json: expected a folder that training wrote'
     )
   place.check_config(config)
-  graph = place.graph()
-  coke = training.build_model(config, graph.vocabulary)
-  ranker = evaluation.Ranker(coke, config.evaluate.batch_size)
   with place.locked():
-    _evaluate(config, graph, place, split, ranker)
+    task = tasks.make_task(config, place.data())
+    coke = training.build_model(config, task.data.vocabulary, task.max_length)
+    ranker = evaluation.Ranker(coke, config.evaluate.batch_size)
+    _evaluate(config, task, place, split, ranker)
 
 
 MODES = {'train': train, 'evaluate': evaluate}
@@ -117,23 +92,23 @@ MODES = {'train': train, 'evaluate': evaluate}
 
 def _evaluate(
   config: ml_collections.ConfigDict,
-  graph: graph_lib.KnowledgeGraph,
+  task: tasks.Task,
   place: workdir.Workdir,
   split: str,
   ranker: evaluation.Ranker,
 ) -> None:
-  if not len(graph.split(split)):
-    print(f'{graph.name} has no {split} triples: nothing to rank')
+  if not len(task.data.split(split)):
+    print(f'{task.data.name}: the {split} split is empty: nothing to rank')
     return
-  params, step = trainer.load_best_params(config, graph, place)
+  params, step = trainer.load_best_params(config, task, place)
   started = time.monotonic()
-  results, _ = evaluation.link_prediction(
-    ranker, params, graph, split, progress=f'ranking {split}'
+  results = task.evaluate(
+    ranker, params, split, choosing=False, progress=f'ranking {split}'
   )
   seconds = time.monotonic() - started
   results['step'] = step
   path = place.write_results(results)
-  print(evaluation.format_table(results))
+  print(task.format_table(results))
   print(
     f'checkpoint of step {step:,}; ranked in {seconds:.1f} s; written to {path}'
   )

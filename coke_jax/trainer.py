@@ -11,11 +11,11 @@ from coke_jax import (
   checkpoint,
   evaluation,
   parallel,
+  tasks,
   training,
   training_log,
   workdir,
 )
-from coke_jax.data import graph as graph_lib
 
 
 @dataclasses.dataclass
@@ -25,14 +25,14 @@ class Progress:
   Attributes:
     step: steps done.
     best_step: the step that validated best so far.
-    best_mrr: its filtered validation MRR.
+    best_metric: its validation metric, see `tasks.Task.choosing_metric`.
     stale_validations: validations since then.
     finished: whether the training is over.
   """
 
   step: int = 0
   best_step: int | None = None
-  best_mrr: float | None = None
+  best_metric: float | None = None
   stale_validations: int = 0
   finished: bool = False
 
@@ -43,16 +43,19 @@ class Trainer:
   def __init__(
     self,
     config: ml_collections.ConfigDict,
-    graph: graph_lib.KnowledgeGraph,
+    task: tasks.Task,
     folder: workdir.Workdir,
   ):
     self.config = config
-    self.graph = graph
+    self.task = task
     self.folder = folder
-    self.training_set = training.build_training_set(config, graph)
+    vocabulary = task.data.vocabulary
+    self.training_set = training.build_training_set(
+      config, task.training_queries(), vocabulary.pad_id
+    )
     self.steps_per_epoch = self.training_set.steps_per_epoch
-    self.num_steps = self.steps_per_epoch * config.train.num_epochs
-    self.model = training.build_model(config, graph.vocabulary)
+    self.num_steps = self._steps(config.train.num_epochs)
+    self.model = training.build_model(config, vocabulary, task.max_length)
     self.ranker = evaluation.Ranker(self.model, config.evaluate.batch_size)
     self.transformation, self.schedule = training.build_optimizer(
       config, self.num_steps
@@ -81,6 +84,10 @@ class Trainer:
       )
       with log:
         return self._loop(state, checkpoints, log)
+
+  def _steps(self, epochs: float) -> int:
+    """Epochs in steps, at least 1."""
+    return max(1, round(epochs * self.steps_per_epoch))
 
   def _start(self, checkpoints: checkpoint.Checkpoints) -> training.TrainState:
     state = training.init_state(
@@ -129,54 +136,50 @@ class Trainer:
             self.progress.step, state, dataclasses.asdict(self.progress)
           )
           saved_at = time.monotonic()
+        if self.progress.finished:
+          break
     return state
 
   def _validating_is_due(self) -> bool:
     step, every = self.progress.step, self.config.train.validate_every_epochs
     if step >= self.num_steps:
       return True
-    return every > 0 and step % (every * self.steps_per_epoch) == 0
+    return every > 0 and step % self._steps(every) == 0
 
   def _validate(
     self, state: training.TrainState, log: training_log.TrainingLog
   ) -> None:
-    """Ranks the valid split and notes the best step, and whether it is over.
+    """Measures the valid split and notes the best step, and whether it is over.
 
-    Known answers are those of train and valid. Without valid triples the last
-    checkpoint counts as the best.
+    With an empty valid split the last checkpoint counts as the best.
     """
     progress = self.progress
     progress.finished = progress.step >= self.num_steps
-    if not len(self.graph.valid):
+    if not len(self.task.data.valid):
       return
-    results, _ = evaluation.link_prediction(
-      self.ranker,
-      state.params,
-      self.graph,
-      'valid',
-      filter_splits=('train', 'valid'),
-      progress='validation',
+    results = self.task.evaluate(
+      self.ranker, state.params, 'valid', choosing=True, progress='validation'
     )
-    mrr: float = results['both']['mrr']
-    is_best = progress.best_mrr is None or mrr > progress.best_mrr
+    metric = self.task.choosing_metric(results)
+    is_best = progress.best_metric is None or metric > progress.best_metric
     if is_best:
-      progress.best_mrr, progress.best_step = mrr, progress.step
+      progress.best_metric, progress.best_step = metric, progress.step
     progress.stale_validations = (
       0 if is_best else progress.stale_validations + 1
     )
-    log.validation(results, is_best=is_best)
+    log.validation(results, self.task.describe(results), is_best=is_best)
     patience = self.config.train.early_stopping_validations
     if patience and progress.stale_validations >= patience:
       progress.finished = True
       log.say(
-        f'stopped early: {patience} validations without a better MRR than '
-        f'{progress.best_mrr:.4f}'
+        f'stopped early: nothing better than {progress.best_metric:.4f} in '
+        f'{patience} validations'
       )
 
 
 def load_best_params(
   config: ml_collections.ConfigDict,
-  graph: graph_lib.KnowledgeGraph,
+  task: tasks.Task,
   folder: workdir.Workdir,
 ) -> tuple[Any, int]:
   """Replicated parameters of a work folder's best checkpoint, and its step.
@@ -184,7 +187,7 @@ def load_best_params(
   Raises:
     checkpoint.CheckpointError: there is none, or it is damaged.
   """
-  model = training.build_model(config, graph.vocabulary)
+  model = training.build_model(config, task.data.vocabulary, task.max_length)
   transformation, _ = training.build_optimizer(config, 1)
   template = jax.eval_shape(
     lambda: training.init_state(model, transformation, config.train.seed)

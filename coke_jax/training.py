@@ -12,7 +12,6 @@ import optax
 from coke_jax import loss, optimizer, parallel
 from coke_jax import model as model_lib
 from coke_jax.data import batches
-from coke_jax.data import graph as graph_lib
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
@@ -33,15 +32,23 @@ class TrainState:
 
 
 def build_model(
-  config: ml_collections.ConfigDict, vocabulary: vocabulary_lib.Vocabulary
+  config: ml_collections.ConfigDict,
+  vocabulary: vocabulary_lib.Vocabulary,
+  max_length: int = 3,
 ) -> model_lib.CoKE:
-  """The model that a config describes, for the labels of a graph."""
+  """The model that a config describes, for the labels of a data set.
+
+  Args:
+    config: the settings.
+    vocabulary: the labels.
+    max_length: tokens in the longest sequence; 3 for triples.
+  """
   settings = config.model
   return model_lib.CoKE(
     num_entities=vocabulary.num_entities,
     num_tokens=vocabulary.num_tokens,
     pad_id=vocabulary.pad_id,
-    max_length=3,
+    max_length=max_length,
     num_layers=settings.num_layers,
     hidden_size=settings.hidden_size,
     num_heads=settings.num_heads,
@@ -69,20 +76,17 @@ def build_optimizer(
 
 
 def build_training_set(
-  config: ml_collections.ConfigDict, graph: graph_lib.KnowledgeGraph
+  config: ml_collections.ConfigDict, queries: queries_lib.Queries, pad_id: int
 ) -> batches.TrainingSet:
-  """Both sides of every training triple, as rows of `config.train.rows`."""
-  queries = queries_lib.from_triples(graph.train, graph.vocabulary)
-  if config.train.rows == 'query':
-    queries = queries.grouped().split_answers(config.train.max_answers_per_row)
+  """Queries of one answer each, as rows of the kind `config.train.rows`."""
+  settings = config.train
   parallel.check_divides(
-    config.train.batch_size, 'config.train.batch_size: a batch'
+    settings.batch_size, 'config.train.batch_size: a batch'
   )
+  if settings.rows == 'query':
+    queries = queries.grouped().split_answers(settings.max_answers_per_row)
   return batches.TrainingSet(
-    queries,
-    config.train.batch_size,
-    graph.vocabulary.pad_id,
-    config.train.seed,
+    queries, settings.batch_size, pad_id, settings.seed
   )
 
 
@@ -176,7 +180,7 @@ def make_train_step(
     )
     metrics = {
       'loss': total * weight,
-      'gradient_norm': optax.global_norm(gradients),
+      'gradient_norm': optax.tree.norm(gradients),
     }
     return (new, metrics), ()
 

@@ -134,19 +134,25 @@ class TrainingLog:
     self._pending, self._instances = [], 0
     self._since = time.monotonic()
 
-  def validation(self, results: dict[str, Any], *, is_best: bool) -> None:
-    """Takes note of a validation after the last step."""
+  def validation(
+    self, results: dict[str, Any], description: str, *, is_best: bool
+  ) -> None:
+    """Takes note of a validation after the last step.
+
+    Args:
+      results: what the task measured; per-relation results are not logged.
+      description: its metrics in a line.
+      is_best: whether none was better so far.
+    """
     epoch = self._last_step / self._steps_per_epoch
-    sides = {name: results[name] for name in ('both', 'head', 'tail')}
+    metrics = {
+      name: value for name, value in results.items() if name != 'by_relation'
+    }
     self._write(
-      {'kind': 'valid', 'step': self._last_step, 'epoch': epoch, **sides}
+      {'kind': 'valid', 'step': self._last_step, 'epoch': epoch, **metrics}
     )
-    metrics = results['both']
-    self.say(
-      f'epoch {epoch:g}: validation MRR {metrics["mrr"]:.4f}, '
-      f'hits@1 {metrics["hits@1"]:.4f}, hits@10 {metrics["hits@10"]:.4f}'
-      + (' (best so far)' if is_best else '')
-    )
+    best = ' (best so far)' if is_best else ''
+    self.say(f'epoch {epoch:.4g}: validation {description}{best}')
     self._since = time.monotonic()
 
   def _learning_rate(self, step: int) -> float:

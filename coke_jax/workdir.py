@@ -2,7 +2,7 @@
 
 config.json       the settings
 vocabulary.json   entity and relation labels, in the order of their ids
-triples.npz       train, valid and test as ids
+data.npz          train, valid and test as ids
 checkpoints/      the last ones and the best
 metrics.jsonl     a line for each log and each validation
 results.json      test metrics of the best checkpoint
@@ -23,7 +23,7 @@ import numpy as np
 
 from coke_jax import checkpoint
 from coke_jax import config as config_lib
-from coke_jax.data import graph as graph_lib
+from coke_jax.data import arrays, files
 from coke_jax.data import vocabulary as vocabulary_lib
 
 
@@ -73,9 +73,9 @@ class Workdir:
   def create(
     self,
     config: ml_collections.ConfigDict,
-    graph: graph_lib.KnowledgeGraph,
+    data: arrays.DataSet,
   ) -> None:
-    """Begins a run: writes its settings, labels and triples.
+    """Begins a run: writes its settings, labels and splits.
 
     Raises:
       WorkdirError: the folder has checkpoints but no config of theirs.
@@ -86,14 +86,16 @@ class Workdir:
         f'{self.folder}: holds checkpoints but no config.json: nothing was '
         'changed; choose another folder, or move them away'
       )
-    vocabulary = graph.vocabulary
+    vocabulary = data.vocabulary
     write_json(
       self.folder / 'vocabulary.json',
       {'entities': vocabulary.entities, 'relations': vocabulary.relations},
     )
-    with replacing(self.folder / 'triples.npz') as path, path.open('wb') as out:
-      splits = {split: graph.split(split) for split in graph_lib.SPLITS}
-      np.savez_compressed(out, **splits)  # type: ignore[arg-type]
+    with (
+      files.whole_file(self.folder / 'data.npz') as path,
+      path.open('wb') as out,
+    ):
+      np.savez(out, allow_pickle=False, **arrays.to_arrays(data))
     write_json(self.folder / 'config.json', config.to_dict())  # last: it counts
 
   def check_config(self, config: ml_collections.ConfigDict) -> None:
@@ -119,8 +121,8 @@ class Workdir:
     except ValueError as error:
       raise WorkdirError(f'{path}: {error}') from error
 
-  def graph(self) -> graph_lib.KnowledgeGraph:
-    """The graph the run was begun with."""
+  def data(self) -> arrays.DataSet:
+    """The data the run was begun with."""
     path = self.folder / 'vocabulary.json'
     labels = self._read_json(path)
     try:
@@ -131,27 +133,14 @@ class Workdir:
       raise WorkdirError(
         f'{path}: expected the lists "entities" and "relations": {error}'
       ) from error
-    path = self.folder / 'triples.npz'
+    path = self.folder / 'data.npz'
     try:
       with np.load(path, allow_pickle=False) as saved:
-        splits = {split: saved[split] for split in graph_lib.SPLITS}
+        return arrays.from_arrays(
+          self.config().data.name, vocabulary, dict(saved)
+        )
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
-    bounds = np.array(
-      [
-        vocabulary.num_entities,
-        vocabulary.num_relations,
-        vocabulary.num_entities,
-      ]
-    )
-    for split, triples in splits.items():
-      if triples.ndim != 2 or not ((triples >= 0) & (triples < bounds)).all():
-        raise WorkdirError(
-          f'{path}: {split} holds ids that vocabulary.json has no labels for'
-        )
-    return graph_lib.KnowledgeGraph(
-      name=self.config().data.name, vocabulary=vocabulary, **splits
-    )
 
   def checkpoints(self) -> checkpoint.Checkpoints:
     """The checkpoints, to be used as a context manager."""
@@ -196,7 +185,7 @@ class MetricsLog:
   def cut_after(self, step: int) -> None:
     """Takes out lines after `step`, which training is about to write again."""
     kept = [line for line in self.read() if line['step'] <= step]
-    with replacing(self._path) as path:
+    with files.whole_file(self._path) as path:
       path.write_text(''.join(map(_json_line, kept)), encoding='utf-8')
 
   def append(self, line: dict[str, Any]) -> None:
@@ -212,19 +201,5 @@ def _json_line(line: dict[str, Any]) -> str:
 def write_json(path: pathlib.Path, value: Any) -> None:
   """Writes JSON for programs and people; the file is whole or not there."""
   text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-  with replacing(path) as temporary:
+  with files.whole_file(path) as temporary:
     temporary.write_text(text + '\n', encoding='utf-8')
-
-
-@contextlib.contextmanager
-def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-  """A temporary path that takes the place of `path` if the block succeeds."""
-  temporary = path.with_name(path.name + '.tmp')
-  try:
-    yield temporary
-    with temporary.open('rb+') as written:
-      os.fsync(written.fileno())
-    os.replace(temporary, path)
-  except BaseException:
-    temporary.unlink(missing_ok=True)
-    raise

@@ -11,7 +11,9 @@ import dataclasses
 import gzip
 import io
 import lzma
+import os
 import pathlib
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -126,7 +128,7 @@ def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
         if raw.endswith(b'\n'):
           if raw.endswith(b'\r\n') != carriage_return:
             raise DataError(
-              f'{path}:{number}: {_show(raw)} ends with '
+              f'{path}:{number}: {show_line(raw)} ends with '
               f'{"LF" if carriage_return else "CR LF"} and line 1 with '
               f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
               'line end in the whole file'
@@ -136,7 +138,7 @@ def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
           text = raw.decode('utf-8')
         except UnicodeDecodeError as error:
           raise DataError(
-            f'{path}:{number}: {_show(raw)}: byte {raw[error.start]:#04x} at '
+            f'{path}:{number}: {show_line(raw)}: byte {raw[error.start]:#04x} at '
             f'column {error.start + 1} is not UTF-8 ({error.reason})'
           ) from None
         yield number, text
@@ -176,14 +178,31 @@ def read_triples(
     fields = line.split(delimiter)
     if len(fields) != 3 or not all(fields):
       raise DataError(
-        f'{path}:{number}: {_show(line)}: expected 3 non-empty fields '
+        f'{path}:{number}: {show_line(line)}: expected 3 non-empty fields '
         f'({", ".join(layout.columns)}) between {delimiter!r}, got '
-        f'{_count(fields)}'
+        f'{count_fields(fields)}'
       )
     flat.append(entities[fields[head]])
     flat.append(relations[fields[relation]])
     flat.append(entities[fields[tail]])
   return np.array(flat, dtype=np.int32).reshape(-1, 3)
+
+
+@contextlib.contextmanager
+def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
+  """A file to write beside `path`, which takes its place when all is well.
+
+  Its name is its own, so that several processes can do the same at once. What
+  was at `path` before stays until then, and stays if the block fails.
+  """
+  unfinished = path.with_name(f'.{path.name}.{uuid.uuid4().hex}')
+  try:
+    yield unfinished
+    with unfinished.open('rb+') as written:
+      os.fsync(written.fileno())
+    unfinished.replace(path)
+  finally:
+    unfinished.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -199,13 +218,14 @@ def _open(path: pathlib.Path) -> Iterator[BinaryIO]:
     yield raw if opener is open else io.BufferedReader(raw, 1 << 20)
 
 
-def _show(line: str | bytes) -> str:
+def show_line(line: str | bytes) -> str:
   """A line as it goes into an error: quoted, control characters visible."""
   if len(line) > _SHOWN_CHARACTERS:
     return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
   return repr(line)
 
 
-def _count(fields: list[str]) -> str:
+def count_fields(fields: list[str]) -> str:
+  """How many fields a line has, as it goes into an error."""
   empty = sum(not field for field in fields)
   return f'{len(fields)}' + (f', {empty} of them empty' if empty else '')

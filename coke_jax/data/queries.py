@@ -89,7 +89,8 @@ class Queries:
     group, num_groups = group_rows(both)
     answer_group = np.repeat(group[rows:], known.num_answers)
     span = int(known.indices.max(initial=0)) + 1
-    pairs = np.unique(answer_group * span + known.indices)
+    # NumPy 2.4 sorts faster than it hashes: return_index makes it sort.
+    pairs, _ = np.unique(answer_group * span + known.indices, return_index=True)
     counts = np.bincount(pairs // span, minlength=num_groups)
     starts = _indptr(counts)[:-1]
     asked = group[:rows]

@@ -1,0 +1,78 @@
+"""Data sets to named arrays and back, for files that hold nothing else."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import paths as paths_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+
+DataSet = graph_lib.KnowledgeGraph | paths_lib.PathData
+
+_PATH_FIELDS = tuple(
+  field.name for field in dataclasses.fields(paths_lib.PathSet)
+)
+
+
+def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
+  """Everything of a data set but its name and labels."""
+  if isinstance(data, graph_lib.KnowledgeGraph):
+    return {split: data.split(split) for split in graph_lib.SPLITS}
+  arrays = {'inverse': data.inverse}
+  for split in graph_lib.SPLITS:
+    for field in _PATH_FIELDS:
+      arrays[f'{split} {field}'] = getattr(data.split(split), field)
+  for split, mask in data.deduction.items():
+    arrays[f'{split} deduction'] = mask
+  return arrays
+
+
+def from_arrays(
+  name: str,
+  vocabulary: vocabulary_lib.Vocabulary,
+  arrays: Mapping[str, np.ndarray],
+) -> DataSet:
+  """The data set that `to_arrays` took apart.
+
+  Raises:
+    KeyError: an array is missing.
+    ValueError: an array has another shape, or ids that have no label.
+  """
+  if 'inverse' not in arrays:
+    splits = {split: arrays[split] for split in graph_lib.SPLITS}
+    for split, triples in splits.items():
+      if triples.ndim != 2 or triples.shape[1] != 3:
+        raise ValueError(f'{split} {triples.shape}: expected [lines, 3]')
+      _check(split, triples[:, [0, 2]], 0, vocabulary.num_entities)
+      _check(split, triples[:, 1], 0, vocabulary.num_relations)
+    return graph_lib.KnowledgeGraph(name, vocabulary, **splits)
+  sets = {
+    split: paths_lib.PathSet(
+      *(arrays[f'{split} {field}'] for field in _PATH_FIELDS)
+    )
+    for split in graph_lib.SPLITS
+  }
+  no_relation = paths_lib.NO_RELATION
+  for split, paths in sets.items():
+    _check(split, paths.source, 0, vocabulary.num_entities)
+    _check(split, paths.target, 0, vocabulary.num_entities)
+    _check(split, paths.relations, no_relation, vocabulary.num_relations)
+  _check('inverse', arrays['inverse'], no_relation, vocabulary.num_relations)
+  deduction = {
+    split: arrays[f'{split} deduction']
+    for split in graph_lib.SPLITS
+    if f'{split} deduction' in arrays
+  }
+  return paths_lib.PathData(
+    name, vocabulary, arrays['inverse'], **sets, deduction=deduction
+  )
+
+
+def _check(name: str, ids: np.ndarray, least: int, end: int) -> None:
+  if ids.size and not (least <= ids.min() and ids.max() < end):
+    raise ValueError(
+      f'{name} holds ids from {ids.min()} to {ids.max()}: expected {least} to '
+      f'{end - 1}, the ones with a label'
+    )

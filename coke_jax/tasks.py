@@ -1,0 +1,107 @@
+"""What a config asks to learn: link prediction on triples, or path queries.
+
+A task knows its data, the queries to train on, and how it is measured. The
+rest of the program treats all tasks alike.
+"""
+
+import time
+from typing import Any, Protocol
+
+import ml_collections
+
+from coke_jax import evaluation, link_prediction, path_queries
+from coke_jax.data import (
+  arrays,
+  benchmarks,
+  files,
+  path_cache,
+  queries,
+  walks,
+)
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import paths as paths_lib
+
+
+class Task(Protocol):
+  """See `link_prediction.LinkPrediction` and `path_queries.PathQueries`."""
+
+  @property
+  def data(self) -> arrays.DataSet:
+    """The labels and splits."""
+
+  @property
+  def max_length(self) -> int:
+    """Tokens in the longest sequence that will be asked."""
+
+  def training_queries(self) -> queries.Queries:
+    """What to train on, one row an instance."""
+
+  def evaluate(
+    self,
+    ranker: evaluation.Ranker,
+    params: Any,
+    split: str,
+    *,
+    choosing: bool,
+    progress: str = '',
+  ) -> dict[str, Any]:
+    """The results of a split, as `results.json` holds them."""
+
+  def choosing_metric(self, results: dict[str, Any]) -> float:
+    """What the best checkpoint is chosen by, the higher the better."""
+
+  def describe(self, results: dict[str, Any]) -> str:
+    """The metrics of a validation in one line."""
+
+  def format_table(self, results: dict[str, Any]) -> str:
+    """The results for a person."""
+
+
+def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
+  """The task that a config describes, on data that was read before."""
+  if isinstance(data, paths_lib.PathData):
+    return path_queries.PathQueries(data, config.data.max_path_length)
+  return link_prediction.LinkPrediction(data)
+
+
+def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
+  """Finds and reads the data that a config names, and says what was read.
+
+  Raises:
+    files.DataError: it cannot be found or read, or a known data set has other
+      counts than published.
+  """
+  settings = config.data
+  folder = benchmarks.locate(settings.name, settings.dir or None)
+  started = time.monotonic()
+  data: arrays.DataSet
+  if settings.kind == 'paths':
+    layout = paths_lib.PathFormat(
+      settings.delimiter, settings.relation_delimiter, settings.inverse_marker
+    )
+    data = path_cache.read_paths_cached(folder, settings.name, layout)
+  else:
+    data = graph_lib.read_graph(
+      folder,
+      settings.name,
+      files.TripleFormat(
+        tuple(settings.columns.split()), settings.delimiter, settings.header
+      ),
+    )
+  benchmarks.check_counts(
+    settings.name,
+    entities=data.vocabulary.num_entities,
+    relations=data.vocabulary.num_relations,
+    **{split: len(data.split(split)) for split in graph_lib.SPLITS},
+  )
+  seconds = time.monotonic() - started
+  print(f'read {folder} in {seconds:.1f} s\n{data.summary()}')
+  if settings.kind == 'walks':
+    data = walks.sample_path_data(
+      data,  # type: ignore[arg-type]  # a graph: see above
+      seed=settings.walks_seed,
+      longest=max(settings.max_path_length, 2),
+      inverse_marker=settings.inverse_marker,
+    )
+    print(f'sampled paths from it\n{data.summary()}')
+  return data

@@ -1,0 +1,25 @@
+"""PathQueryWN: paths of one to five relations (Guu, Miller and Liang, 2015).
+
+python -m coke_jax.main --config=configs/pathquery_wn.py
+
+The released implementation's setting. --config.data.max_path_length=k trains on
+the paths of at most k relations, as in the rows of the paper's table.
+"""
+
+import ml_collections
+
+from coke_jax import config as config_lib
+
+
+def get_config() -> ml_collections.ConfigDict:
+  config = config_lib.default_config()
+  config.data.name = 'PathQueryWN'
+  config.data.kind = 'paths'
+  config.data.max_path_length = 5
+  config.model.num_layers = 6
+  config.train.batch_size = 2048
+  config.train.learning_rate = 3e-4
+  config.train.target_mass = 1.0
+  config.train.num_epochs = 5
+  config.train.validate_every_epochs = 1
+  return config

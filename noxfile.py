@@ -1,0 +1,37 @@
+"""The test suite on the versions that must work: `nox`, or `nox -s newest`."""
+
+import nox
+
+nox.options.sessions = ['newest', 'colab']
+nox.options.reuse_existing_virtualenvs = True
+
+# What Google Colab ships; a notebook there must not upgrade jax.
+COLAB = (
+  'jax==0.7.2',
+  'jaxlib==0.7.2',
+  'flax==0.11.2',
+  'optax==0.2.8',
+  'orbax-checkpoint==0.12.4',
+)
+
+
+@nox.session(python='3.11')
+def newest(session: nox.Session) -> None:
+  """The newest versions that Python 3.11 can have."""
+  session.install('.[test]')
+  check(session)
+
+
+@nox.session(python='3.12')
+def colab(session: nox.Session) -> None:
+  """The versions that Google Colab ships."""
+  session.install('.[test]', *COLAB)
+  check(session)
+
+
+def check(session: nox.Session) -> None:
+  """Style, types, tests."""
+  session.run('ruff', 'check', '.')
+  session.run('ruff', 'format', '--check', '.')
+  session.run('mypy')
+  session.run('pytest', *session.posargs)

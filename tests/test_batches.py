@@ -1,0 +1,197 @@
+"""Epochs: every instance once, in an order that (seed, epoch) decides."""
+
+import collections
+import itertools
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from coke_jax.data import batches, queries, vocabulary
+
+WORDS = vocabulary.Vocabulary(tuple('abcdefgh'), ('r', 's', 't'))
+MASK, PAD = WORDS.mask_id, WORDS.pad_id
+
+
+def triple_queries(count: int, seed: int = 0) -> queries.Queries:
+  generator = np.random.default_rng(seed)
+  triples = generator.integers(0, [8, 3, 8], size=(count, 3)).astype(np.int32)
+  return queries.from_triples(triples, WORDS)
+
+
+def path_queries(count: int, seed: int = 0) -> queries.Queries:
+  """Paths of 1 to 5 relations with 1 to 4 answers each, padded to 7 tokens."""
+  generator = np.random.default_rng(seed)
+  tokens = np.full((count, 7), PAD, dtype=np.int32)
+  position = np.zeros(count, dtype=np.int32)
+  counts = generator.integers(1, 5, size=count)
+  for row in range(count):
+    relations = generator.integers(8, 11, size=generator.integers(1, 6))
+    entity = generator.integers(0, 8)
+    masks_head = generator.random() < 0.5
+    ends = (MASK, entity) if masks_head else (entity, MASK)
+    length = len(relations) + 2
+    tokens[row, :length] = [ends[0], *relations, ends[1]]
+    position[row] = 0 if masks_head else length - 1
+  return queries.Queries(
+    tokens,
+    position,
+    np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+    generator.integers(0, 8, size=counts.sum()).astype(np.int32),
+  )
+
+
+def instances(made: queries.Queries) -> collections.Counter:
+  return collections.Counter(
+    (tuple(t for t in made.tokens[row].tolist() if t != PAD), answer)
+    for row in range(len(made))
+    for answer in made.indices[made.indptr[row] : made.indptr[row + 1]].tolist()
+  )
+
+
+def instances_of_batches(epoch: list[batches.Batch]) -> collections.Counter:
+  """What an epoch trains on, as `instances`; checks each batch on the way."""
+  seen: collections.Counter = collections.Counter()
+  for batch in epoch:
+    assert set(batch) == {'tokens', 'mask_position', 'answers'}
+    assert all(array.dtype == np.int32 for array in batch.values())
+    for tokens, position, answers in zip(
+      batch['tokens'].tolist(),
+      batch['mask_position'].tolist(),
+      batch['answers'].tolist(),
+      strict=True,
+    ):
+      given = [a for a in answers if a != batches.PAD_ANSWER]
+      assert answers == given + [batches.PAD_ANSWER] * (
+        len(answers) - len(given)
+      )
+      if given:
+        assert PAD not in tokens  # one length a batch
+        assert tokens[position] == MASK
+        seen.update((tuple(tokens), answer) for answer in given)
+      else:
+        assert set(tokens) == {PAD}
+  return seen
+
+
+def equal(left: list[batches.Batch], right: list[batches.Batch]) -> bool:
+  return len(left) == len(right) and all(
+    np.array_equal(one[name], other[name])
+    for one, other in zip(left, right, strict=True)
+    for name in one
+  )
+
+
+@hypothesis.settings(deadline=None, max_examples=60)
+@hypothesis.given(
+  count=st.integers(1, 40),
+  size=st.integers(1, 50),
+  seed=st.integers(0, 2**32),
+  epoch=st.integers(0, 1000),
+  kind=st.sampled_from(['triples', 'paths', 'grouped', 'cut']),
+)
+def test_an_epoch_visits_each_instance_once(count, size, seed, epoch, kind):
+  made = path_queries(count) if kind == 'paths' else triple_queries(count)
+  if kind in ('grouped', 'cut'):
+    made = made.grouped()
+  if kind == 'cut':
+    made = made.split_answers(2)
+  data = batches.TrainingSet(made, size, PAD, seed)
+  run = list(data.epoch(epoch))
+  assert instances_of_batches(run) == instances(made)
+  assert len(run) == data.steps_per_epoch
+  assert data.num_instances == sum(instances(made).values())
+  assert data.instances_per_row == data.num_instances / len(made)
+  assert data.answers_per_row == max(np.diff(made.indptr))
+  if kind == 'cut':
+    assert data.answers_per_row <= 2
+
+
+def test_no_row_is_in_two_batches():
+  made = path_queries(53)
+  rows = 0
+  for batch in batches.TrainingSet(made, 8, PAD, 3).epoch(0):
+    rows += int((batch['answers'] != batches.PAD_ANSWER).any(axis=1).sum())
+  assert rows == 53
+
+
+def test_shapes_are_fixed_for_each_length():
+  data = batches.TrainingSet(path_queries(200), 16, PAD, 0)
+  shapes = set()
+  for epoch in range(3):
+    for batch in data.epoch(epoch):
+      assert batch['mask_position'].shape == (16,)
+      assert batch['answers'].shape == (16, 4)
+      shapes.add(batch['tokens'].shape)
+  assert shapes == {(16, length) for length in range(3, 8)}
+
+
+def test_batches_of_different_lengths_are_mixed():
+  """No epoch goes through the lengths one after the other."""
+  data = batches.TrainingSet(path_queries(400), 8, PAD, 0)
+  lengths = [batch['tokens'].shape[1] for batch in data.epoch(0)]
+  assert lengths != sorted(lengths)
+  changes = sum(a != b for a, b in itertools.pairwise(lengths))
+  assert changes > len(lengths) / 2
+
+
+@pytest.mark.parametrize('made', [triple_queries(60), path_queries(120)])
+def test_order_is_decided_by_seed_and_epoch(made):
+  data = batches.TrainingSet(made, 8, PAD, 7)
+  first = list(data.epoch(4))
+  for _ in data.epoch(9):  # what was drawn before must not matter
+    pass
+  assert equal(first, list(data.epoch(4)))
+  again = batches.TrainingSet(made, 8, PAD, 7)
+  assert equal(first, list(again.epoch(4)))
+  assert not equal(first, list(data.epoch(5)))
+  other = batches.TrainingSet(made, 8, PAD, 8)
+  assert not equal(first, list(other.epoch(4)))
+
+
+def test_seed_and_epoch_are_not_added_up():
+  made = triple_queries(60)
+  assert not equal(
+    list(batches.TrainingSet(made, 8, PAD, 1).epoch(2)),
+    list(batches.TrainingSet(made, 8, PAD, 2).epoch(1)),
+  )
+
+
+def test_each_epoch_puts_other_rows_together():
+  data = batches.TrainingSet(triple_queries(60), 8, PAD, 0)
+
+  def first_batch(epoch: int) -> frozenset:
+    batch = next(data.epoch(epoch))
+    return frozenset(map(tuple, batch['tokens'].tolist()))
+
+  assert len({first_batch(epoch) for epoch in range(10)}) > 5
+
+
+@pytest.mark.parametrize('made', [triple_queries(33), path_queries(90)])
+def test_first_batch_resumes_inside_an_epoch(made):
+  data = batches.TrainingSet(made, 7, PAD, 5)
+  whole = list(data.epoch(3))
+  for first in (0, 1, len(whole) - 1, len(whole)):
+    assert equal(whole[first:], list(data.epoch(3, first)))
+
+
+def test_a_batch_larger_than_the_data():
+  data = batches.TrainingSet(triple_queries(3), 64, PAD, 0)
+  (batch,) = data.epoch(0)
+  assert batch['tokens'].shape == (64, 3)
+  assert (batch['tokens'][6:] == PAD).all()
+  assert (batch['answers'][6:] == batches.PAD_ANSWER).all()
+
+
+def test_yielded_batches_do_not_share_memory():
+  """A batch may still be on its way to the device when the next is made."""
+  data = batches.TrainingSet(triple_queries(20), 8, PAD, 0)
+  run = list(data.epoch(0))
+  before = [batch['tokens'].copy() for batch in run]
+  for batch in data.epoch(1):
+    batch['tokens'][:] = -5
+  assert all(
+    np.array_equal(batch['tokens'], copy)
+    for batch, copy in zip(run, before, strict=True)
+  )

@@ -1,0 +1,406 @@
+"""Checkpoints: bit-exact, the right ones kept, damage noticed and survived."""
+
+import json
+import logging
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from coke_jax import checkpoint
+
+# Orbax reads arrays at the same time; when one cannot be read, the others may
+# report to an event loop that is closed by then.
+pytestmark = pytest.mark.filterwarnings(
+  'ignore::pytest.PytestUnraisableExceptionWarning'
+)
+
+
+def state_of(step: int) -> dict:
+  """A state like a training's: nested, of several types, with odd values."""
+  generator = np.random.default_rng(step)
+  weights = generator.normal(size=(17, 5)).astype(np.float32)
+  weights[0] = [np.nan, np.inf, -0.0, 1e-42, 3.4e38]
+  return {
+    'params': {'embedding': weights, 'bias': np.zeros(3, np.float32)},
+    'moments': (weights[1:3].copy(), np.ones((2, 1, 2), np.float32)),
+    'half': jax.numpy.arange(step, step + 5, dtype=jax.numpy.bfloat16),
+    'step': np.array(step, dtype=np.int32),
+  }
+
+
+def metadata_of(step: int, best: int | None) -> dict:
+  return {
+    'step': step,
+    'best_step': best,
+    'best_metric': None if best is None else 1 / 3,
+    'finished': False,
+    'text': 'Zürich',
+  }
+
+
+TEMPLATE = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, state_of(0)))
+
+
+def assert_same(restored, wanted) -> None:
+  leaves, wanted_leaves = jax.tree.leaves(restored), jax.tree.leaves(wanted)
+  assert jax.tree.structure(restored) == jax.tree.structure(wanted)
+  for leaf, want in zip(leaves, wanted_leaves, strict=True):
+    want = np.asarray(want)
+    assert leaf.dtype == want.dtype
+    assert leaf.shape == want.shape
+    assert leaf.tobytes() == want.tobytes()
+
+
+def save(folder: pathlib.Path, *steps: tuple[int, int | None]) -> None:
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    for step, best in steps:
+      checkpoints.save(step, state_of(step), metadata_of(step, best))
+
+
+def kept(folder: pathlib.Path) -> set[int]:
+  return {
+    int(path.name.rsplit('_', 1)[1])
+    for path in folder.iterdir()
+    if path.is_dir()
+  }
+
+
+def files_of(folder: pathlib.Path, step: int) -> list[pathlib.Path]:
+  root = folder / f'step_{step}'
+  return sorted(path for path in root.rglob('*') if path.is_file())
+
+
+def data_files(folder: pathlib.Path, step: int) -> list[pathlib.Path]:
+  """The files that hold the numbers of a checkpoint."""
+  return [path for path in files_of(folder, step) if path.parent.name == 'd']
+
+
+@pytest.fixture
+def folder(tmp_path):
+  return tmp_path / 'checkpoints'
+
+
+# --------------------------------------------------------------- there and back
+
+
+def test_nothing_saved_yet(folder):
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    assert checkpoints.latest(TEMPLATE) is None
+    assert checkpoints.best(TEMPLATE) is None
+
+
+@pytest.mark.parametrize('template', [TEMPLATE, state_of(1)])
+def test_state_and_metadata_come_back_exactly(folder, template):
+  save(folder, (3, 3), (7, 3))
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    state, metadata = checkpoints.latest(template)
+    assert_same(state, state_of(7))
+    assert metadata == metadata_of(7, 3)
+    state, metadata = checkpoints.best(template)
+    assert_same(state, state_of(3))
+    assert metadata == metadata_of(3, 3)
+
+
+def test_without_a_best_the_best_is_the_newest(folder):
+  save(folder, (3, None), (7, None))
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    state, metadata = checkpoints.best(TEMPLATE)
+  assert_same(state, state_of(7))
+  assert metadata['best_step'] is None
+
+
+def test_arrays_on_devices_are_saved(folder):
+  state = {'w': jax.device_put(np.arange(4, dtype=np.float32))}
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    checkpoints.save(1, state, metadata_of(1, 1))
+    restored, _ = checkpoints.latest(state)
+  assert_same(restored, {'w': np.arange(4, dtype=np.float32)})
+
+
+def test_a_relative_folder(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  save(pathlib.Path('here'), (1, 1))
+  assert kept(tmp_path / 'here') == {1}
+
+
+def test_a_step_that_has_a_good_checkpoint_is_not_written_again(folder):
+  save(folder, (5, 5))
+  before = {path: path.read_bytes() for path in files_of(folder, 5)}
+  save(folder, (5, 5))
+  assert before == {path: path.read_bytes() for path in files_of(folder, 5)}
+
+
+# --------------------------------------------------------------- which are kept
+
+_SAVES = [
+  # step, best so far, kept then
+  (1, 1, {1}),
+  (2, 1, {1, 2}),
+  (3, 1, {1, 2, 3}),
+  (4, 1, {1, 3, 4}),
+  (5, 5, {4, 5}),
+  (6, 5, {5, 6}),
+  (7, 5, {5, 6, 7}),
+  (8, 5, {5, 7, 8}),
+  (9, 9, {8, 9}),
+]
+
+
+@pytest.mark.parametrize('reopen', [False, True])
+def test_the_last_two_and_the_best_are_kept(folder, reopen):
+  if reopen:
+    for step, best, wanted in _SAVES:
+      save(folder, (step, best))
+      assert kept(folder) == wanted
+    return
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    for step, best, wanted in _SAVES:
+      checkpoints.save(step, state_of(step), metadata_of(step, best))
+      assert kept(folder) == wanted
+
+
+def test_before_any_validation_the_last_two_are_kept(folder):
+  save(folder, *((step, None) for step in range(1, 5)))
+  assert kept(folder) == {3, 4}
+
+
+def test_opening_deletes_nothing(folder):
+  save(folder, (1, 1), (2, 1), (3, 1), (4, 1))
+  for _ in range(2):
+    with checkpoint.Checkpoints(folder) as checkpoints:
+      assert checkpoints.best(TEMPLATE)[1]['step'] == 1
+  assert kept(folder) == {1, 3, 4}
+
+
+# ----------------------------------------------------------------------- damage
+
+
+def truncate(folder: pathlib.Path, step: int) -> None:
+  for path in data_files(folder, step):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def empty(folder: pathlib.Path, step: int) -> None:
+  for path in files_of(folder, step):
+    path.write_bytes(b'')
+
+
+def remove_data(folder: pathlib.Path, step: int) -> None:
+  for path in data_files(folder, step):
+    path.unlink()
+
+
+def remove_everything(folder: pathlib.Path, step: int) -> None:
+  """What a kill during a deletion can leave: a folder and nothing in it."""
+  for path in files_of(folder, step):
+    path.unlink()
+
+
+def remove_metadata(folder: pathlib.Path, step: int) -> None:
+  (folder / f'step_{step}' / 'metadata' / 'metadata').unlink()
+
+
+def cut_metadata(folder: pathlib.Path, step: int) -> None:
+  path = folder / f'step_{step}' / 'metadata' / 'metadata'
+  path.write_text(path.read_text()[:20])
+
+
+def forget_checksum(folder: pathlib.Path, step: int) -> None:
+  path = folder / f'step_{step}' / 'metadata' / 'metadata'
+  metadata = json.loads(path.read_text())
+  del metadata['sha256']
+  path.write_text(json.dumps(metadata))
+
+
+def change_checksum(folder: pathlib.Path, step: int) -> None:
+  path = folder / f'step_{step}' / 'metadata' / 'metadata'
+  metadata = json.loads(path.read_text())
+  metadata['sha256'] = metadata['sha256'][::-1]
+  path.write_text(json.dumps(metadata))
+
+
+DAMAGES = [
+  truncate,
+  empty,
+  remove_data,
+  remove_everything,
+  remove_metadata,
+  cut_metadata,
+  forget_checksum,
+  change_checksum,
+]
+
+
+@pytest.mark.parametrize('damage', DAMAGES)
+def test_a_damaged_newest_checkpoint_is_passed_over(folder, damage, caplog):
+  save(folder, (10, 10), (20, 10))
+  damage(folder, 20)
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    caplog.at_level(logging.WARNING),
+  ):
+    state, metadata = checkpoints.latest(TEMPLATE)
+  assert_same(state, state_of(10))
+  assert metadata == metadata_of(10, 10)
+  warnings = [
+    record.getMessage()
+    for record in caplog.records
+    if record.levelno == logging.WARNING and record.name == 'root'
+  ]
+  assert len(warnings) == 1
+  assert 'step 20' in warnings[0]
+  assert str(folder) in warnings[0]
+
+
+def test_every_flipped_byte_is_noticed_or_without_effect(folder):
+  """Orbax alone returns wrong numbers for some of them, without a word."""
+  save(folder, (10, 10), (20, 10))
+  wrong = 0
+  for path in data_files(folder, 20):
+    original = path.read_bytes()
+    for place in range(0, len(original), max(len(original) // 12, 1)):
+      data = bytearray(original)
+      data[place] ^= 0x55
+      path.write_bytes(bytes(data))
+      with checkpoint.Checkpoints(folder) as checkpoints:
+        state, metadata = checkpoints.latest(TEMPLATE)
+      assert metadata['step'] in (10, 20)
+      assert_same(state, state_of(metadata['step']))
+      wrong += metadata['step'] == 10
+    path.write_bytes(original)
+  assert wrong
+
+
+def test_flipped_metadata_is_noticed(folder):
+  """Another best step would make another model the result."""
+  save(folder, (10, 10), (20, 10))
+  path = folder / 'step_20' / 'metadata' / 'metadata'
+  text = path.read_text()
+  changed = text.replace('"best_step": 10', '"best_step": 20')
+  assert changed != text
+  path.write_text(changed)
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    _, metadata = checkpoints.latest(TEMPLATE)
+  assert metadata == metadata_of(10, 10)
+
+
+@pytest.mark.parametrize('damage', [truncate, remove_everything])
+def test_all_damaged(folder, damage):
+  save(folder, (10, 10), (20, 20))
+  damage(folder, 10)
+  damage(folder, 20)
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError) as caught,
+  ):
+    checkpoints.latest(TEMPLATE)
+  assert str(folder) in str(caught.value)
+  assert '20' in str(caught.value)
+  assert '10' in str(caught.value)
+
+
+@pytest.mark.parametrize('damage', [truncate, remove_everything])
+def test_a_damaged_best_checkpoint_is_named(folder, damage):
+  save(folder, (10, 10), (20, 10))
+  damage(folder, 10)
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError, match='step 10'),
+  ):
+    checkpoints.best(TEMPLATE)
+
+
+def test_a_missing_best_checkpoint_is_named(folder):
+  save(folder, (10, 10), (20, 10), (30, 10))
+  for path in sorted((folder / 'step_10').rglob('*'), reverse=True):
+    path.unlink() if path.is_file() else path.rmdir()
+  (folder / 'step_10').rmdir()
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError, match=r'step 10.*missing'),
+  ):
+    checkpoints.best(TEMPLATE)
+
+
+@pytest.mark.parametrize('damage', [truncate, remove_everything])
+def test_training_goes_on_after_a_damaged_checkpoint(folder, damage):
+  """Walked back to 10, training saves at 15, and again at 20.
+
+  The damaged checkpoint must not stop it, and must not stay the newest.
+  """
+  save(folder, (10, 10), (20, 20))
+  damage(folder, 20)
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1]['step'] == 10
+    checkpoints.save(15, state_of(15), metadata_of(15, 10))
+    assert checkpoints.latest(TEMPLATE)[1]['step'] == 15
+    checkpoints.save(20, state_of(20), metadata_of(20, 20))
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    state, metadata = checkpoints.latest(TEMPLATE)
+    assert metadata == metadata_of(20, 20)
+    assert_same(state, state_of(20))
+    assert checkpoints.best(TEMPLATE)[1]['step'] == 20
+
+
+@pytest.mark.parametrize('damage', [truncate, remove_everything])
+def test_a_damaged_checkpoint_is_written_again(folder, damage):
+  """Walked back to 10, training comes to 20 again without saving between."""
+  save(folder, (10, 10), (20, 20))
+  damage(folder, 20)
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1]['step'] == 10
+    checkpoints.save(20, state_of(20), metadata_of(20, 20))
+  with checkpoint.Checkpoints(folder) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(20, 20)
+
+
+# ------------------------------------------------------------ other templates
+
+
+def test_a_template_of_other_shapes(folder):
+  save(folder, (1, 1))
+  other = state_of(0)
+  other['params']['embedding'] = np.zeros((18, 5), np.float32)
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError),
+  ):
+    checkpoints.latest(other)
+
+
+def test_a_template_with_another_leaf(folder):
+  save(folder, (1, 1))
+  other = {**state_of(0), 'new': np.zeros(3, np.float32)}
+  with (
+    checkpoint.Checkpoints(folder) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError),
+  ):
+    checkpoints.latest(other)
+
+
+# ----------------------------------------------------------------------- digest
+
+
+def test_digest():
+  one = {'a': np.arange(3, dtype=np.float32), 'b': np.zeros((2, 3))}
+  same = {'b': np.zeros((2, 3)), 'a': np.arange(3, dtype=np.float32)}
+  assert checkpoint.digest(one) == checkpoint.digest(same)
+  others = [
+    {**one, 'a': np.arange(3, dtype=np.int32)},
+    {**one, 'a': np.array([0, 2, 1], np.float32)},
+    {**one, 'b': np.zeros((3, 2))},
+    {**one, 'b': -np.zeros((2, 3))},
+    {'a': one['a'], 'c': one['b']},
+    {'a': one['a']},
+  ]
+  digests = [checkpoint.digest(tree) for tree in (one, *others)]
+  assert len(set(digests)) == len(digests)
+
+
+def test_digest_does_not_depend_on_memory_layout():
+  array = np.arange(12, dtype=np.float32).reshape(3, 4)
+  assert checkpoint.digest({'a': array}) == checkpoint.digest(
+    {'a': np.asfortranarray(array)}
+  )
