@@ -1,11 +1,12 @@
 """Checkpoints of a training: the last ones and the best, checked when read.
 
 The only file that knows orbax. Every checkpoint holds the state and a small
-JSON with the SHA-256 of the state's numbers, because a flipped byte in a data
-file would otherwise come back as a wrong number without a word.
+JSON; its SHA-256 covers both, because a flipped byte in a data file would
+otherwise come back as a wrong number without a word.
 """
 
 import hashlib
+import json
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 _KEPT = 2  # the newest checkpoints, in case the last one is damaged
+_DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
+
+Restored = tuple[Any, dict[str, Any]]  # a state and its metadata
 
 
 class CheckpointError(RuntimeError):
@@ -25,35 +29,48 @@ class CheckpointError(RuntimeError):
 class Checkpoints:
   """The checkpoints below a folder; use it as a context manager."""
 
-  def __init__(self, folder: pathlib.Path):
+  def __init__(self, folder: pathlib.Path, *, writing: bool):
+    """Opens a folder of checkpoints.
+
+    Args:
+      folder: need not be there yet.
+      writing: whether checkpoints will be saved; reading changes nothing.
+    """
     self._folder = folder.absolute()
     self._best_step: int | None = None
-    self._manager = ocp.CheckpointManager(
-      self._folder,
-      options=ocp.CheckpointManagerOptions(
-        preservation_policy=_Preservation(self),
-        cleanup_tmp_directories=True,
-        enable_async_checkpointing=False,
-        step_prefix='step',
-      ),
-      item_names=('state', 'metadata'),
-    )
+    self._damaged: set[int] = set()
+    self._manager: ocp.CheckpointManager | None = None
+    if writing or folder.is_dir():
+      self._manager = ocp.CheckpointManager(
+        self._folder,
+        options=ocp.CheckpointManagerOptions(
+          preservation_policy=_Preservation(self),
+          create=writing,
+          cleanup_tmp_directories=writing,
+          enable_async_checkpointing=False,
+          step_prefix='step',
+        ),
+        item_names=('state', 'metadata'),
+      )
 
   def __enter__(self) -> 'Checkpoints':
     return self
 
   def __exit__(self, *_: object) -> None:
-    self._manager.close()
+    if self._manager is not None:
+      self._manager.close()
 
-  def save(
-    self,
-    step: int,
-    state: Any,
-    metadata: dict[str, Any],
-  ) -> None:
-    """Writes a checkpoint; has no effect if the step has one already.
+  def steps(self) -> list[int]:
+    """The steps that have a checkpoint, the newest first."""
+    if self._manager is None:
+      return []
+    return sorted(self._manager.all_steps(), reverse=True)
 
-    Then only the last two checkpoints and the best one are kept.
+  def save(self, step: int, state: Any, metadata: dict[str, Any]) -> None:
+    """Writes a checkpoint; has no effect if the step has a good one already.
+
+    Then only the last two checkpoints and the best one are kept. Damaged ones
+    that were met before are moved out of the way.
 
     Args:
       step: its number.
@@ -64,7 +81,9 @@ class Checkpoints:
     Raises:
       CheckpointError: it was not written.
     """
-    if step in self._manager.all_steps():
+    assert self._manager is not None, 'opened for reading'
+    self._set_damaged_aside()
+    if step in self.steps():
       return
     self._best_step = metadata['best_step']
     host = jax.device_get(state)
@@ -72,7 +91,9 @@ class Checkpoints:
       step,
       args=ocp.args.Composite(
         state=ocp.args.StandardSave(host),
-        metadata=ocp.args.JsonSave({**metadata, 'sha256': digest(host)}),
+        metadata=ocp.args.JsonSave(
+          {**metadata, 'sha256': digest(host, metadata)}
+        ),
       ),
     )
     if not saved:
@@ -80,7 +101,7 @@ class Checkpoints:
         f'{self._folder}: the checkpoint of step {step} was not written'
       )
 
-  def latest(self, template: Any) -> tuple[Any, dict[str, Any]] | None:
+  def latest(self, template: Any) -> Restored | None:
     """The newest usable (state, metadata), or None if none was ever saved.
 
     Args:
@@ -89,42 +110,43 @@ class Checkpoints:
     Raises:
       CheckpointError: there are checkpoints and none can be used.
     """
-    return self._first_usable(
-      sorted(self._manager.all_steps(), reverse=True), template
-    )
-
-  def best(self, template: Any) -> tuple[Any, dict[str, Any]] | None:
-    """The (state, metadata) that validated best; without any, the newest."""
-    latest = self.latest(template)
-    if latest is None or latest[1]['best_step'] in (None, latest[1]['step']):
-      return latest
-    best = latest[1]['best_step']
-    steps = sorted(self._manager.all_steps(), reverse=True)
-    if best not in steps:
-      raise CheckpointError(
-        f'{self._folder}: the best checkpoint, step {best}, is missing'
-      )
-    state, metadata = self._restore(best, template)
-    return state, metadata
-
-  def _first_usable(
-    self, steps: list[int], template: Any
-  ) -> tuple[Any, dict[str, Any]] | None:
+    steps = self.steps()
     for step in steps:
       try:
         return self._restore(step, template)
       except CheckpointError as error:
         logging.warning('%s: trying the one before', error)
+        self._damaged.add(step)
     if steps:
       raise CheckpointError(
         f'{self._folder}: none of the checkpoints {steps} can be used'
       )
     return None
 
-  def _restore(self, step: int, template: Any) -> tuple[Any, dict[str, Any]]:
+  def best(self, template: Any) -> Restored | None:
+    """The (state, metadata) that validated best; without any, the newest."""
+    latest = self.latest(template)
+    if latest is None or latest[1]['best_step'] in (None, latest[1]['step']):
+      return latest
+    step = latest[1]['best_step']
+    try:
+      if step not in self.steps():
+        raise CheckpointError(
+          f'{self._folder}: the best checkpoint, of step {step}, is missing'
+        )
+      return self._restore(step, template)
+    except CheckpointError as error:
+      logging.warning(
+        '%s: using the newest, of step %d', error, latest[1]['step']
+      )
+      return latest
+
+  def _restore(self, step: int, template: Any) -> Restored:
+    assert self._manager is not None, 'there are no checkpoints'
     shapes = jax.tree.map(
       lambda leaf: np.empty(leaf.shape, dtype=leaf.dtype), template
     )
+    place = f'{self._folder}: the checkpoint of step {step}'
     try:
       restored = self._manager.restore(
         step,
@@ -133,19 +155,40 @@ class Checkpoints:
           metadata=ocp.args.JsonRestore(),
         ),
       )
+      metadata = dict(restored['metadata'])
+      state = jax.tree.map(np.asarray, restored['state'])
     except Exception as error:  # orbax raises whatever its layers raise
+      reason = (str(error).splitlines() or [''])[0][:300]
       raise CheckpointError(
-        f'{self._folder}: the checkpoint of step {step} cannot be read: '
-        f'{type(error).__name__}: {str(error).splitlines()[0][:300]}'
+        f'{place} cannot be read: {type(error).__name__}: {reason}'
       ) from error
-    metadata = restored['metadata']
-    state = jax.tree.map(np.asarray, restored['state'])
-    if metadata.pop('sha256') != digest(state):
+    for path, got in jax.tree_util.tree_leaves_with_path(state):
+      expected = dict(jax.tree_util.tree_leaves_with_path(shapes))[path]
+      if got.shape != expected.shape:
+        raise CheckpointError(
+          f'{place} is of another model: '
+          f'{jax.tree_util.keystr(path)} has the shape {got.shape}, expected '
+          f'{expected.shape}'
+        )
+    if metadata.pop('sha256', None) != digest(state, metadata):
       raise CheckpointError(
-        f'{self._folder}: the checkpoint of step {step} is damaged: its '
-        'numbers are not the ones that were saved'
+        f'{place} is damaged: its content is not what was saved'
       )
     return state, metadata
+
+  def _set_damaged_aside(self) -> None:
+    """Moves damaged checkpoints where they do no harm; deletes nothing."""
+    assert self._manager is not None
+    for step in sorted(self._damaged):
+      folder = self._folder / f'step_{step}'
+      aside = self._folder.parent / _DAMAGED
+      aside.mkdir(exist_ok=True)
+      number = len(list(aside.iterdir()))
+      folder.rename(aside / f'{folder.name}_{number}')
+      logging.warning('%s: moved to %s', folder, aside)
+    if self._damaged:
+      self._damaged.clear()
+      self._manager.reload()
 
 
 class _Preservation:
@@ -157,6 +200,7 @@ class _Preservation:
   def should_preserve(
     self, checkpoints: Sequence[Any], *, context: Any
   ) -> list[bool]:
+    """Which of the checkpoints, oldest first, are kept."""
     del context
     best = self._checkpoints._best_step
     oldest_kept = len(checkpoints) - _KEPT
@@ -166,9 +210,9 @@ class _Preservation:
     ]
 
 
-def digest(state: Any) -> str:
-  """SHA-256 over the names, types, shapes and bytes of a tree of arrays."""
-  sha = hashlib.sha256()
+def digest(state: Any, metadata: dict[str, Any]) -> str:
+  """SHA-256 over the metadata and a tree's names, types, shapes and bytes."""
+  sha = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
   for path, leaf in jax.tree_util.tree_leaves_with_path(state):
     array = np.ascontiguousarray(leaf)
     name = jax.tree_util.keystr(path)

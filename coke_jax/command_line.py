@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import sys
+import textwrap
 
 from absl import flags
 
@@ -33,9 +34,9 @@ def prepare(argv: list[str]) -> list[str]:
   while arguments:
     argument = arguments.pop(0)
     if _CONFIG_FILE.match(argument):
-      config = [argument]
       if '=' not in argument and arguments:
-        config.append(arguments.pop(0))
+        argument = f'--config={arguments.pop(0)}'
+      config = [argument]
       continue
     rest.append(argument)
     if match := _WORKDIR.match(argument):
@@ -50,6 +51,7 @@ def parse_flags(argv: list[str]) -> list[str]:
   unknown = [
     message for argument in argv if (message := _unknown_field(argument))
   ]
+  unknown += [message for word in argv if (message := _no_file(word))]
   if unknown:
     sys.exit(fail('\n'.join(unknown)))
   try:
@@ -59,12 +61,38 @@ def parse_flags(argv: list[str]) -> list[str]:
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += '\nexpected --config=<file>, or --workdir of an earlier run'
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
-  except workdir.WorkdirError as error:
-    sys.exit(fail(str(error)))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     sys.exit(fail(f'a value of --config does not fit: {error}'))
-  except FileNotFoundError as error:
-    sys.exit(fail(f'--config: {error.filename or error}: no such file'))
+  except workdir.WorkdirError as error:  # settings of an earlier run
+    sys.exit(fail(str(error)))
+
+
+def wants_help(argv: list[str]) -> bool:
+  """Whether --help, or one of its short forms, was typed."""
+  return any(re.fullmatch('-h|--?help(short|full)?', word) for word in argv[1:])
+
+
+def help_text(introduction: str) -> str:
+  """The flags, then the fields of a config with their comments."""
+  lines = [introduction.strip(), '', 'Flags:']
+  for name in ('config', 'workdir', 'mode', 'split'):
+    flag = flags.FLAGS[name]
+    default = f' (default: {flag.default})' if flag.default else ''
+    lines.append(
+      textwrap.fill(
+        f'{flag.help}{default}',
+        initial_indent=f'  --{name}: ',
+        subsequent_indent='      ',
+      )
+    )
+  lines += [
+    '',
+    'Fields of a config, with the defaults that configs start from:',
+  ]
+  for field, default, comment in config_lib.describe():
+    lines.append(f'  --config.{field}={default}')
+    lines.append(textwrap.indent(textwrap.fill(comment, 74), '      '))
+  return '\n'.join(lines)
 
 
 def default_workdir(config_file: str) -> str:
@@ -76,6 +104,15 @@ def fail(message: str) -> int:
   """Prints an error and returns the exit status for it."""
   print(f'error: {message}', file=sys.stderr)
   return 1
+
+
+def _no_file(argument: str) -> str | None:
+  """What is wrong with --config=<file> or --config=<file>:<argument>."""
+  match = re.match(r'--?config=([^:]+)', argument)
+  if not match or os.path.isfile(match[1]):
+    return None
+  kind = 'a folder' if os.path.isdir(match[1]) else 'no such file'
+  return f'--config={match[1]}: {kind}: expected a file with get_config()'
 
 
 def _unknown_field(argument: str) -> str | None:

@@ -1,6 +1,14 @@
 """Every setting, with its default and a comment; and what is a valid one."""
 
+import inspect
+import re
+
 import ml_collections
+
+
+class ConfigError(ValueError):
+  """A setting that cannot be, with what was expected."""
+
 
 KINDS = ('triples', 'paths', 'walks')
 ROWS = ('instance', 'query')
@@ -124,11 +132,28 @@ def default_config() -> ml_collections.ConfigDict:
   return config
 
 
+def describe() -> list[tuple[str, str, str]]:
+  """(field, default, comment) of every field, as `default_config` says it."""
+  fields, comment = [], []
+  for line in inspect.getsource(default_config).splitlines():
+    line = line.strip()
+    if line.startswith('# '):
+      comment.append(line[2:])
+      continue
+    assigned = re.fullmatch(r'(\w+)\.(\w+) = (.+)', line)
+    if assigned and comment:
+      group, name, default = assigned.groups()
+      field = name if group == 'config' else f'{group}.{name}'
+      fields.append((field, default, ' '.join(comment)))
+    comment = []
+  return fields
+
+
 def validate(config: ml_collections.ConfigDict) -> None:
   """Checks every value.
 
   Raises:
-    ValueError: names each wrong field, its value and what was expected.
+    ConfigError: names each wrong field, its value and what was expected.
   """
   wrong: list[str] = []
 
@@ -185,7 +210,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
     expect(f'train.{field}', train[field] >= 0, 'at least 0')
   expect('evaluate.batch_size', config.evaluate.batch_size >= 0, 'at least 0')
   if wrong:
-    raise ValueError('\n'.join(wrong))
+    raise ConfigError('\n'.join(wrong))
 
 
 def flatten(config: ml_collections.ConfigDict) -> dict[str, object]:
@@ -203,14 +228,14 @@ def from_dict(saved: dict) -> ml_collections.ConfigDict:
   """A config from its JSON form; fields added since then get their default.
 
   Raises:
-    ValueError: a field that no config has, or of the wrong type.
+    ConfigError: a field that no config has, or of the wrong type.
   """
   config = default_config().lock()
   try:
     config.update(saved)
+    validate(config)
   except (KeyError, AttributeError, TypeError) as error:
-    raise ValueError(f'not a config of this version: {error}') from error
-  validate(config)
+    raise ConfigError(f'not a config of this version: {error}') from error
   return config
 
 

@@ -84,7 +84,8 @@ class LinkPrediction:
     count = len(triples)
     tail = np.arange(2 * count) < count
     relation = np.tile(triples[:, 1], 2)
-    category = relation_categories(graph)[relation]
+    categories = relation_categories(graph)
+    category = categories[relation]
 
     def by_side(rows: np.ndarray) -> dict[str, Any]:
       sides = {'both': rows, 'head': rows & ~tail, 'tail': rows & tail}
@@ -117,7 +118,7 @@ class LinkPrediction:
     }
     results['by_relation'] = {
       graph.vocabulary.relations[index]: {
-        'category': str(relation_categories(graph)[index]),
+        'category': str(categories[index]),
         'queries': int((relation == index).sum()),
         **by_side(relation == index),
       }
@@ -151,17 +152,19 @@ def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
   section 4.2). The first place is the head's: in a 1-N relation a tail has one
   head and a head has several tails.
   """
-  triples = np.unique(graph.triples(*graph_lib.SPLITS), axis=0)
+  triples = graph.triples(*graph_lib.SPLITS)
   num_relations = graph.vocabulary.num_relations
-  relation = triples[:, 1]
-  count = np.bincount(relation, minlength=num_relations)
 
-  def distinct(column: int) -> np.ndarray:  # entities of a side, by relation
-    pairs = np.unique(triples[:, [1, column]], axis=0)
-    return np.bincount(pairs[:, 0], minlength=num_relations)
+  def distinct(*columns: int) -> np.ndarray:  # int64 [R], of each relation
+    chosen = triples[:, columns]
+    group, count = queries_lib.group_rows(chosen)
+    relation = np.zeros(count, dtype=np.int64)  # of each group
+    relation[group] = triples[:, 1]
+    return np.bincount(relation, minlength=num_relations)
 
-  tails_per_head = count / np.maximum(distinct(0), 1)
-  heads_per_tail = count / np.maximum(distinct(2), 1)
+  count = distinct(0, 1, 2)
+  tails_per_head = count / np.maximum(distinct(0, 1), 1)
+  heads_per_tail = count / np.maximum(distinct(1, 2), 1)
   many_heads = heads_per_tail >= _CARDINALITY
   many_tails = tails_per_head >= _CARDINALITY
   return np.array(CATEGORIES)[2 * many_heads + many_tails]

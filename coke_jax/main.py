@@ -1,4 +1,4 @@
-"""CoKE: train a model of a knowledge graph, and measure it.
+r"""CoKE: train a model of a knowledge graph, and measure it.
 
   python -m coke_jax.main --config=configs/countries.py
   python -m coke_jax.main --config=configs/fb15k237.py --workdir=runs/mine \
@@ -18,7 +18,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
-from coke_jax import command_line, run
+from coke_jax import command_line, run, workdir
 
 FLAGS = flags.FLAGS
 
@@ -52,10 +52,16 @@ def main(argv: Sequence[str]) -> int | None:
     raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
   if not FLAGS['verbosity'].present:  # the libraries below log every step
     absl_logging.set_verbosity(absl_logging.WARNING)
-  config: ml_collections.ConfigDict | None = CONFIG.value
+  try:
+    config: ml_collections.ConfigDict | None = CONFIG.value
+  except workdir.WorkdirError as error:  # settings of an earlier run
+    return command_line.fail(str(error))
   if config is None:
-    raise app.UsageError(
-      'expected --config=<file>, or --workdir=<folder of an earlier run>'
+    return command_line.fail(
+      f'{WORKDIR.value}: no config.json: expected a folder that training '
+      'wrote, or --config=<file>'
+      if WORKDIR.value
+      else 'expected --config=<file>, or --workdir=<folder of an earlier run>'
     )
   folder = WORKDIR.value or command_line.default_workdir(
     config_flags.get_config_filename(FLAGS['config'])
@@ -69,11 +75,12 @@ def main(argv: Sequence[str]) -> int | None:
 
 def entry_point() -> None:
   """The console script `coke`."""
-  app.run(
-    main,
-    argv=command_line.prepare(sys.argv),
-    flags_parser=command_line.parse_flags,
-  )
+  # In place, because the config flag looks for its overrides there.
+  sys.argv[:] = command_line.prepare(sys.argv)
+  if command_line.wants_help(sys.argv):
+    print(command_line.help_text(__doc__))
+    return
+  app.run(main, flags_parser=command_line.parse_flags)
 
 
 if __name__ == '__main__':

@@ -15,6 +15,10 @@ import numpy as np
 _AXIS = 'devices'
 
 
+class DeviceError(ValueError):
+  """Something that the devices at hand cannot do."""
+
+
 def num_devices() -> int:
   """Devices that a batch is spread over."""
   return jax.local_device_count()
@@ -71,7 +75,7 @@ def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
   """Cuts arrays [B, ...] into [devices, B / devices, ...].
 
   Raises:
-    ValueError: B does not divide by the number of devices.
+    DeviceError: B does not divide by the number of devices.
   """
   check_divides(len(next(iter(batch.values()))), 'a batch')
   count = num_devices()
@@ -82,12 +86,12 @@ def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def check_divides(batch_size: int, what: str) -> None:
-  """Raises ValueError unless the devices can share a batch evenly."""
+  """Raises DeviceError unless the devices can share a batch evenly."""
   count = num_devices()
   if batch_size % count:
     smaller = batch_size - batch_size % count
     near = [n for n in (smaller, smaller + count) if n]
-    raise ValueError(
+    raise DeviceError(
       f'{what} has {batch_size} rows, which {count} devices cannot share '
       f'evenly: expected a multiple of {count}, such as '
       f'{" or ".join(map(str, near))}'

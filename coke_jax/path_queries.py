@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax import evaluation, link_prediction
+from coke_jax import config, evaluation, link_prediction
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import path_protocol
 from coke_jax.data import paths as paths_lib
@@ -41,13 +41,13 @@ class PathQueries:
     """Both ends of the training paths of at most `max_path_length` relations.
 
     Raises:
-      ValueError: there is no such path.
+      config.ConfigError: there is no such path.
     """
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):
-      raise ValueError(
-        f'data.max_path_length is {self.max_path_length}: no training path '
-        'is that short'
+      raise config.ConfigError(
+        f'config.data.max_path_length is {self.max_path_length}: no training '
+        'path is that short'
       )
     return paths_lib.queries_from_paths(paths, self.data.vocabulary)
 

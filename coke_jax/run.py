@@ -25,8 +25,9 @@ EXPECTED_ERRORS = (
   workdir.WorkdirError,
   checkpoint.CheckpointError,
   training_log.TrainingError,
+  config_lib.ConfigError,
+  parallel.DeviceError,
   FloatingPointError,
-  ValueError,
 )
 
 
@@ -43,8 +44,10 @@ def train(
   config_lib.validate(config)
   _prepare_jax(config)
   place = workdir.Workdir(folder)
+  # Read before the folder is made, so that a slip leaves nothing behind.
+  data = None if place.exists else tasks.read_data(config)
   with place.locked():
-    if place.exists:
+    if data is None:
       place.check_config(config)
       data = place.data()
       print(
@@ -52,7 +55,6 @@ def train(
         f'{data.summary()}'
       )
     else:
-      data = tasks.read_data(config)
       place.create(config, data)
     worker = trainer.Trainer(config, tasks.make_task(config, data), place)
     shapes = jax.eval_shape(

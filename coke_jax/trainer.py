@@ -68,7 +68,7 @@ class Trainer:
     Raises:
       training_log.TrainingError: a loss that is not finite; names the step.
     """
-    with self.folder.checkpoints() as checkpoints:
+    with self.folder.checkpoints(writing=True) as checkpoints:
       state = self._start(checkpoints)
       if self.progress.finished:
         print(f'{self.folder.folder}: training was finished before')
@@ -97,6 +97,9 @@ class Trainer:
     if restored is not None:
       state, metadata = restored
       self.progress = Progress(**metadata)
+      if self.progress.best_step not in (None, *checkpoints.steps()):
+        # It went when later checkpoints came that are damaged now.
+        self.progress.best_step = self.progress.best_metric = None
       print(
         f'{self.folder.folder}: continuing after step {self.progress.step:,} '
         f'of {self.num_steps:,}'
@@ -192,7 +195,7 @@ def load_best_params(
   template = jax.eval_shape(
     lambda: training.init_state(model, transformation, config.train.seed)
   )
-  with folder.checkpoints() as checkpoints:
+  with folder.checkpoints(writing=False) as checkpoints:
     restored = checkpoints.best(template)
   if restored is None:
     raise checkpoint.CheckpointError(

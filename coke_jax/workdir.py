@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,18 @@ from coke_jax import checkpoint
 from coke_jax import config as config_lib
 from coke_jax.data import arrays, files
 from coke_jax.data import vocabulary as vocabulary_lib
+
+# What reading a damaged .npz file can raise.
+_UNREADABLE = (
+  OSError,
+  EOFError,
+  KeyError,
+  RuntimeError,
+  TypeError,
+  ValueError,
+  zipfile.BadZipFile,
+  zlib.error,
+)
 
 
 class WorkdirError(RuntimeError):
@@ -78,8 +91,10 @@ class Workdir:
     """Begins a run: writes its settings, labels and splits.
 
     Raises:
-      WorkdirError: the folder has checkpoints but no config of theirs.
+      WorkdirError: the folder has a run, or checkpoints of an unknown one.
     """
+    if self.exists:
+      raise WorkdirError(f'{self.folder}: a run was begun here meanwhile')
     checkpoints = self.folder / 'checkpoints'
     if checkpoints.exists() and any(checkpoints.iterdir()):
       raise WorkdirError(
@@ -95,7 +110,7 @@ class Workdir:
       files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
     ):
-      np.savez(out, allow_pickle=False, **arrays.to_arrays(data))
+      np.savez(out, **arrays.to_arrays(data))  # type: ignore[arg-type]
     write_json(self.folder / 'config.json', config.to_dict())  # last: it counts
 
   def check_config(self, config: ml_collections.ConfigDict) -> None:
@@ -125,26 +140,34 @@ class Workdir:
     """The data the run was begun with."""
     path = self.folder / 'vocabulary.json'
     labels = self._read_json(path)
-    try:
-      vocabulary = vocabulary_lib.Vocabulary(
-        tuple(labels['entities']), tuple(labels['relations'])
-      )
-    except (KeyError, TypeError) as error:
-      raise WorkdirError(
-        f'{path}: expected the lists "entities" and "relations": {error}'
-      ) from error
+    for name in ('entities', 'relations'):
+      names = labels.get(name) if isinstance(labels, dict) else None
+      if not (
+        isinstance(names, list)
+        and all(isinstance(label, str) for label in names)
+        and len(set(names)) == len(names)
+      ):
+        raise WorkdirError(
+          f'{path}: expected "{name}": a list of different texts'
+        )
+    vocabulary = vocabulary_lib.Vocabulary(
+      tuple(labels['entities']), tuple(labels['relations'])
+    )
     path = self.folder / 'data.npz'
     try:
-      with np.load(path, allow_pickle=False) as saved:
+      with (
+        path.open('rb') as stream,
+        np.load(stream, allow_pickle=False) as saved,
+      ):
         return arrays.from_arrays(
           self.config().data.name, vocabulary, dict(saved)
         )
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
 
-  def checkpoints(self) -> checkpoint.Checkpoints:
+  def checkpoints(self, *, writing: bool) -> checkpoint.Checkpoints:
     """The checkpoints, to be used as a context manager."""
-    return checkpoint.Checkpoints(self.folder / 'checkpoints')
+    return checkpoint.Checkpoints(self.folder / 'checkpoints', writing=writing)
 
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
     """Writes results.json for test, results_valid.json for valid."""

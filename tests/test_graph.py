@@ -163,32 +163,6 @@ def test_summary(small):
   assert rows['test'] == ['3', '2', '1', '2']
 
 
-def test_triple_keys_are_equal_for_equal_triples_only():
-  words = vocabulary.Vocabulary(
-    tuple(map(str, range(5))), tuple(map(str, range(3)))
-  )
-  empty = np.zeros((0, 3), dtype=np.int32)
-  every = np.stack(
-    np.meshgrid(range(5), range(3), range(5), indexing='ij'), axis=-1
-  ).reshape(-1, 3)
-  made = graph.KnowledgeGraph('x', words, every.astype(np.int32), empty, empty)
-  assert len(set(made.triple_keys(made.train).tolist())) == 75
-
-
-def test_triple_keys_of_a_large_graph_do_not_overflow():
-  """Wikidata5M: 4.6 million entities, 822 relations."""
-
-  class Large(vocabulary.Vocabulary):
-    num_entities = 4_594_485
-    num_relations = 822
-
-  last = np.array([[4_594_484, 821, 4_594_484]], dtype=np.int32)
-  empty = np.zeros((0, 3), dtype=np.int32)
-  made = graph.KnowledgeGraph('x', Large((), ()), last, empty, empty)
-  exact = (4_594_484 * 822 + 821) * 4_594_485 + 4_594_484
-  assert made.triple_keys(last).tolist() == [exact]
-
-
 def test_an_unknown_split(small):
   with pytest.raises(ValueError, match=r"'dev': expected one of .*'valid'"):
     small.split('dev')

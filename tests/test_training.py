@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 
+from coke_jax import config as config_lib
 from coke_jax import (
   loss,
   parallel,
@@ -18,7 +19,6 @@ from coke_jax import (
   training_log,
   workdir,
 )
-from coke_jax import config as config_lib
 from coke_jax.data import batches, vocabulary
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import queries as queries_lib
@@ -87,14 +87,12 @@ def test_the_same_seed_gives_the_same_parameters(tmp_path):
   )
 
 
-class Interrupted(Exception):
+class StoppedError(Exception):
   pass
 
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
-def test_a_resumed_training_is_the_undisturbed_one(
-  tmp_path, monkeypatch, rows
-):
+def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
   """Stopped inside an epoch, after a checkpoint inside an epoch."""
   config = small_config(rows=rows, checkpoint_every_minutes=1e-9)
   config.model.dropout = 0.3
@@ -107,11 +105,11 @@ def test_a_resumed_training_is_the_undisturbed_one(
     nonlocal seen
     seen += 1
     if seen == 8:
-      raise Interrupted
+      raise StoppedError
     original(self, metrics, instances)
 
   monkeypatch.setattr(training_log.TrainingLog, 'step', interrupt)
-  with pytest.raises(Interrupted):
+  with pytest.raises(StoppedError):
     make_trainer(tmp_path / 'parts', config).run()
   monkeypatch.undo()
   resumed = make_trainer(tmp_path / 'parts', config)
@@ -230,9 +228,7 @@ def test_a_short_batch_is_averaged_over_its_real_rows():
   got, padded_metrics = one_step(padded, config, graph)
   for a, b in zip(expected, got, strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7)
-  np.testing.assert_allclose(
-    metrics['loss'], padded_metrics['loss'], rtol=1e-5
-  )
+  np.testing.assert_allclose(metrics['loss'], padded_metrics['loss'], rtol=1e-5)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
@@ -242,7 +238,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
   with pytest.raises(training_log.TrainingError, match=r'step \d+: loss'):
     worker.run()
   again = make_trainer(tmp_path, config)
-  with again.folder.checkpoints() as checkpoints:
+  with again.folder.checkpoints(writing=False) as checkpoints:
     restored = checkpoints.latest(
       training.init_state(again.model, again.transformation, 0)
     )

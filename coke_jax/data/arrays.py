@@ -71,6 +71,8 @@ def from_arrays(
 
 
 def _check(name: str, ids: np.ndarray, least: int, end: int) -> None:
+  if ids.dtype.kind != 'i':
+    raise ValueError(f'{name} holds {ids.dtype}: expected integers')
   if ids.size and not (least <= ids.min() and ids.max() < end):
     raise ValueError(
       f'{name} holds ids from {ids.min()} to {ids.max()}: expected {least} to '

@@ -8,7 +8,6 @@ and what was expected; nothing is skipped.
 import bz2
 import contextlib
 import dataclasses
-import gzip
 import io
 import lzma
 import os
@@ -29,11 +28,12 @@ _SPLIT_STEMS = {
   'test': ('test',),
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
-_OPENERS: dict[str, Callable[..., Any]] = {
-  '.gz': gzip.open,
-  '.bz2': bz2.open,
-  '.xz': lzma.open,
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+  '.gz': lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),
+  '.bz2': bz2.BZ2Decompressor,
+  '.xz': lzma.LZMADecompressor,
 }
+_CHUNK_BYTES = 1 << 18
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_CHARACTERS = 200  # of a wrong line, in its error
 
@@ -87,7 +87,7 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
     stem + extension + suffix
     for stem in _SPLIT_STEMS[split]
     for extension in _EXTENSIONS
-    for suffix in ('', *_OPENERS)
+    for suffix in ('', *_DECOMPRESSORS)
   ]
   found = [folder / name for name in names if (folder / name).is_file()]
   if not found:
@@ -134,12 +134,17 @@ def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
               'line end in the whole file'
             )
           raw = raw[: -2 if carriage_return else -1]
+        elif carriage_return and raw.endswith(b'\r'):
+          raise DataError(
+            f'{path}:{number}: {show_line(raw)} ends in the middle of a CR LF'
+          )
         try:
           text = raw.decode('utf-8')
         except UnicodeDecodeError as error:
           raise DataError(
-            f'{path}:{number}: {show_line(raw)}: byte {raw[error.start]:#04x} at '
-            f'column {error.start + 1} is not UTF-8 ({error.reason})'
+            f'{path}:{number}: {show_line(raw)}: byte '
+            f'{raw[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
+            f'({error.reason})'
           ) from None
         yield number, text
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
@@ -205,17 +210,64 @@ def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
     unfinished.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def _open(path: pathlib.Path) -> Iterator[BinaryIO]:
+def _open(path: pathlib.Path) -> BinaryIO:
   """Opens a file for reading bytes, decompressed by its suffix."""
   try:
-    opener = _OPENERS.get(path.suffix, open)
-    raw = opener(path, 'rb')
+    raw = path.open('rb')
   except OSError as error:
     raise DataError(f'{path}: cannot be opened: {error}') from error
-  with raw:
-    # Without this buffer, lines of compressed files come several times slower.
-    yield raw if opener is open else io.BufferedReader(raw, 1 << 20)
+  if path.suffix not in _DECOMPRESSORS:
+    return raw
+  return io.BufferedReader(
+    _Decompressed(raw, _DECOMPRESSORS[path.suffix]), _CHUNK_BYTES
+  )
+
+
+class _Decompressed(io.RawIOBase):
+  """The content of one or more compressed streams, and nothing beside them.
+
+  The standard library's readers pass over bytes that follow a stream, and take
+  a file of no bytes for an empty one; here both are errors.
+  """
+
+  def __init__(self, raw: BinaryIO, new_decompressor: Callable[[], Any]):
+    self._raw = raw
+    self._new = new_decompressor
+    self._decompressor = new_decompressor()
+    self._compressed = b''
+
+  def readable(self) -> bool:
+    """True."""
+    return True
+
+  def readinto(self, buffer: Any) -> int:
+    """Fills a buffer; 0 at the end of the last stream."""
+    while True:
+      wants_input = getattr(self._decompressor, 'needs_input', True)
+      if not self._compressed and (wants_input or self._decompressor.eof):
+        self._compressed = self._raw.read(_CHUNK_BYTES)
+      exhausted = wants_input and not self._compressed
+      if self._decompressor.eof:
+        if not self._compressed:
+          return 0
+        self._decompressor = self._new()
+      data = self._decompressor.decompress(self._compressed, len(buffer))
+      self._compressed = self._left_over()
+      if data:
+        buffer[: len(data)] = data
+        return len(data)
+      if exhausted and not self._decompressor.eof:
+        raise EOFError('the compressed data end too early')
+
+  def _left_over(self) -> bytes:
+    """Input that the decompressor has not taken."""
+    left: bytes = self._decompressor.unused_data
+    return left or getattr(self._decompressor, 'unconsumed_tail', b'')
+
+  def close(self) -> None:
+    """Closes the file below, too."""
+    self._raw.close()
+    super().close()
 
 
 def show_line(line: str | bytes) -> str:

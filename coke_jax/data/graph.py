@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from coke_jax.data import files, vocabulary
+from coke_jax.data import files, queries, vocabulary
 
 SPLITS = ('train', 'valid', 'test')
 
@@ -40,13 +40,7 @@ class KnowledgeGraph:
 
   def num_distinct(self, split: str) -> int:
     """How many different triples a split holds."""
-    return len(np.unique(self.triple_keys(self.split(split))))
-
-  def triple_keys(self, triples: np.ndarray) -> np.ndarray:
-    """One integer a triple, equal for equal triples: int64 [N]."""
-    head, relation, tail = triples.astype(np.int64).T
-    entities = self.vocabulary.num_entities
-    return (head * self.vocabulary.num_relations + relation) * entities + tail
+    return queries.group_rows(self.split(split))[1]
 
   def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
     """Whether a triple's head or tail is in no training triple: bool [N]."""

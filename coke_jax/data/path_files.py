@@ -81,8 +81,8 @@ class _Reader:
       fields = line.split(delimiter)
       if len(fields) != 3 or not all(fields):
         raise files.DataError(
-          f'{path}:{number}: {files.show_line(line)}: expected 3 non-empty fields '
-          f'(source, path, target) between {delimiter!r}, got '
+          f'{path}:{number}: {files.show_line(line)}: expected 3 non-empty '
+          f'fields (source, path, target) between {delimiter!r}, got '
           f'{files.count_fields(fields)}'
         )
       source, text, target = fields

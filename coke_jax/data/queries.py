@@ -135,6 +135,8 @@ def from_triples(
     tail = from_triples(triples, vocabulary, side='tail')
     head = from_triples(triples, vocabulary, side='head')
     return concatenate([tail, head])
+  if side not in ('head', 'tail'):
+    raise ValueError(f"side is {side!r}: expected 'head', 'tail' or 'both'")
   position = {'head': 0, 'tail': 2}[side]
   tokens = triples + np.array([0, vocabulary.num_entities, 0], dtype=np.int32)
   tokens[:, position] = vocabulary.mask_id
