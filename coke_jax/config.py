@@ -53,15 +53,20 @@ def default_config() -> ml_collections.ConfigDict:
   data.delimiter = '\t'
   # Whether the first line of each file names the columns (triples).
   data.header = False
-  # The text between two relations of a path, and the text before a relation
-  # that is walked against its direction (paths, walks).
+  # The text between two relations of a path (paths, walks).
   data.relation_delimiter = ','
+  # The text before a relation that is walked against its direction (paths,
+  # walks).
   data.inverse_marker = '**'
   # Relations in the longest path to train on (paths, walks); triples: 1.
   # Evaluation asks the paths of all lengths that the files hold.
   data.max_path_length = 1
   # Decides the sampled paths (walks).
   data.walks_seed = 0
+  # Walks for each training triple (walks); repeated ones are dropped.
+  data.walks_per_train_triple = 20
+  # Walks for each triple of valid and of test (walks); likewise.
+  data.walks_per_evaluation_triple = 4
 
   config.model = model = ml_collections.ConfigDict()
   # Transformer blocks (paper: L).
@@ -187,6 +192,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
     and (data.kind != 'triples' or data.max_path_length == 1),
     "1 for data.kind 'triples', else at least 1",
   )
+  for field in ('walks_per_train_triple', 'walks_per_evaluation_triple'):
+    expect(f'data.{field}', data[field] >= 0, 'at least 0')
   expect('train.num_epochs', train.num_epochs > 0, 'above 0')
   for field in ('batch_size', 'max_answers_per_row'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')

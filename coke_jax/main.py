@@ -39,7 +39,9 @@ MODE = flags.DEFINE_enum(
   'train',
   list(run.MODES),
   'train: train (or continue), then rank the test split with the best '
-  'checkpoint. evaluate: rank a split with the best checkpoint of --workdir.',
+  'checkpoint. evaluate: rank a split with the best checkpoint of --workdir. '
+  'sample-paths: write paths sampled from a graph of triples, as files, into '
+  '--workdir.',
 )
 SPLIT = flags.DEFINE_enum(
   'split', 'test', ['valid', 'test'], 'What --mode=evaluate ranks.'

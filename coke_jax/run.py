@@ -1,5 +1,6 @@
 """What each --mode does, for the command line and for other programs."""
 
+import pathlib
 import time
 
 import jax
@@ -17,7 +18,7 @@ from coke_jax import (
   workdir,
 )
 from coke_jax import config as config_lib
-from coke_jax.data import files
+from coke_jax.data import files, path_writer, paths
 
 # Errors that a user can cause and mend; their text says all.
 EXPECTED_ERRORS = (
@@ -89,7 +90,34 @@ def evaluate(
     _evaluate(config, task, place, split, ranker)
 
 
-MODES = {'train': train, 'evaluate': evaluate}
+def sample_paths(
+  config: ml_collections.ConfigDict, folder: str, split: str = 'test'
+) -> None:
+  """Writes paths sampled from a graph of triples, as path files.
+
+  Args:
+    config: its data.kind is 'walks'.
+    folder: where the files go; it must not hold path data yet.
+    split: not used: all splits are written.
+
+  Raises:
+    config.ConfigError: data.kind is another one.
+    files.DataError: the folder holds path data.
+  """
+  del split
+  config_lib.validate(config)
+  if config.data.kind != 'walks':
+    raise config_lib.ConfigError(
+      f"config.data.kind is {config.data.kind!r}: expected 'walks', and "
+      'config.data.max_path_length of at least 2, to sample paths'
+    )
+  data = tasks.read_data(config)
+  assert isinstance(data, paths.PathData), 'walks make paths'
+  path_writer.write_paths(pathlib.Path(folder), data, tasks.path_format(config))
+  print(f'written to {folder}')
+
+
+MODES = {'train': train, 'evaluate': evaluate, 'sample-paths': sample_paths}
 
 
 def _evaluate(

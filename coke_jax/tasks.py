@@ -76,10 +76,9 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
   started = time.monotonic()
   data: arrays.DataSet
   if settings.kind == 'paths':
-    layout = paths_lib.PathFormat(
-      settings.delimiter, settings.relation_delimiter, settings.inverse_marker
+    data = path_cache.read_paths_cached(
+      folder, settings.name, path_format(config)
     )
-    data = path_cache.read_paths_cached(folder, settings.name, layout)
   else:
     data = graph_lib.read_graph(
       folder,
@@ -101,7 +100,17 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
       data,  # type: ignore[arg-type]  # a graph: see above
       seed=settings.walks_seed,
       longest=max(settings.max_path_length, 2),
+      walks_per_train_triple=settings.walks_per_train_triple,
+      walks_per_evaluation_triple=settings.walks_per_evaluation_triple,
       inverse_marker=settings.inverse_marker,
     )
     print(f'sampled paths from it\n{data.summary()}')
   return data
+
+
+def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:
+  """How the lines of path files are laid out, by a config."""
+  settings = config.data
+  return paths_lib.PathFormat(
+    settings.delimiter, settings.relation_delimiter, settings.inverse_marker
+  )

@@ -137,13 +137,14 @@ def make_train_step(
     model: the encoder.
     transformation: the optimizer.
     target_mass: see `loss.smoothed_cross_entropy`.
-    instances_per_row: the mean number of answers of a row. A batch's loss is
-      the sum over its answers, divided by its rows times this constant, so
-      that over an epoch every answer weighs the same.
+    instances_per_row: the mean number of answers of a row. What is minimised
+      is the sum over a batch's answers, divided by its rows times this
+      constant, so that over an epoch every answer weighs the same.
 
   Returns:
-    step(state, batch, key) -> ((state, {'loss', 'gradient_norm'}), ()), with
-    batch as `batches.TrainingSet.epoch` yields it and `parallel.shard` cuts it.
+    step(state, batch, key) -> ((state, metrics), ()), where the metrics are the
+    mean `loss` of the batch's answers and the `gradient_norm`, and the batch is
+    as `batches.TrainingSet.epoch` yields it and `parallel.shard` cuts it.
   """
 
   def step(
@@ -166,8 +167,10 @@ def make_train_step(
       return losses.sum()
 
     total, gradients = jax.value_and_grad(loss_sum)(state.params)
-    rows = (batch['answers'] >= 0).any(axis=1).sum()
-    total, rows, gradients = parallel.sum_over_devices((total, rows, gradients))
+    valid = batch['answers'] != batches.PAD_ANSWER
+    total, rows, instances, gradients = parallel.sum_over_devices(
+      (total, valid.any(axis=1).sum(), valid.sum(), gradients)
+    )
     weight = 1.0 / (rows * instances_per_row)
     gradients = jax.tree.map(lambda gradient: gradient * weight, gradients)
     updates, optimizer_state = transformation.update(
@@ -179,7 +182,7 @@ def make_train_step(
       optimizer_state=optimizer_state,
     )
     metrics = {
-      'loss': total * weight,
+      'loss': total / instances,
       'gradient_norm': optax.tree.norm(gradients),
     }
     return (new, metrics), ()

@@ -12,5 +12,11 @@ def get_config() -> ml_collections.ConfigDict:
   config = config_lib.default_config()
   config.data.name = 'countries'
   config.model.num_layers = 3
+  config.model.dropout = 0.2
+  config.train.rows = 'query'
+  config.train.batch_size = 256
+  config.train.learning_rate = 1e-3
+  config.train.target_mass = 0.9
   config.train.num_epochs = 40
+  config.train.validate_every_epochs = 5
   return config

@@ -45,7 +45,7 @@ def random_graph(seed=0, lines=40):
 def small_config(**train):
   config = config_lib.default_config()
   config.data.name = 'random'
-  config.model.num_layers = 2
+  config.model.num_layers = 1
   config.model.hidden_size = 8
   config.model.num_heads = 2
   config.model.feed_forward_size = 16

@@ -106,6 +106,11 @@ _BENCHMARKS = {
     ('d99c3437ab51690391a26d96976adf6e5494dba7ef6902e77000551bfa566556',
      '11c323096367354940846b9ed940c5dabddc1d20a70474222babe7e7fd28b28d',
      '0575ce05e4ce915e395bb4f708e8df9547989dd4c8c71407cbfd78c19daffcf7')),
+  # Paths, each relation counted with its inverse; no public address is known.
+  'PathQueryWN': Benchmark(
+    38_551, 22, (2_129_539, 11_277, 46_577), splits=('train', 'dev', 'test')),
+  'PathQueryFB': Benchmark(
+    75_043, 26, (6_266_058, 27_163, 109_557), splits=('train', 'dev', 'test')),
   'countries': Benchmark(5_853, 13, (6_953, 235, 235)),
 }
 # fmt: on

@@ -1,0 +1,108 @@
+"""Every file of configs/ is loaded, validated and builds its model."""
+
+import importlib.util
+import pathlib
+
+import jax
+import pytest
+
+from coke_jax import config as config_lib
+from coke_jax import model, training
+from coke_jax.data import benchmarks, vocabulary
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
+
+# Name of the config -> its data set and millions of parameters; those of
+# FB15k, WN18, FB15k-237 and WN18RR are the paper's.
+CONFIGS = {
+  'codex_m': ('CoDEx-M', 7.63),
+  'codex_s': ('CoDEx-S', 3.76),
+  'countries': ('countries', 3.16),
+  'countries_paths': ('countries', 1.04),
+  'fb15k': ('FB15k', 10.58),
+  'fb15k237': ('FB15k-237', 10.19),
+  'kinship': ('Kinship', 3.26),
+  'nations': ('Nations', 3.25),
+  'pathquery_fb': ('PathQueryFB', 22.52),
+  'pathquery_wn': ('PathQueryWN', 13.14),
+  'umls': ('UMLS', 3.28),
+  'wn18': ('WN18', 16.92),
+  'wn18rr': ('WN18RR', 16.92),
+}
+# Name of the config -> what the paper says: L, dropout, mass on the target,
+# epochs. The path sets have the released implementation's setting.
+PUBLISHED = {
+  'fb15k': (12, 0.2, 0.8, 400),
+  'wn18': (12, 0.2, 0.2, 600),
+  'fb15k237': (12, 0.5, 0.25, 500),
+  'wn18rr': (12, 0.3, 0.15, 1000),
+  'pathquery_wn': (6, 0.1, 1.0, 5),
+  'pathquery_fb': (6, 0.1, 1.0, 10),
+}
+
+
+def load(name):
+  spec = importlib.util.spec_from_file_location(name, FOLDER / f'{name}.py')
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  assert f'--config=configs/{name}.py' in module.__doc__
+  return module.get_config()
+
+
+def test_every_config_is_listed():
+  assert {path.stem for path in FOLDER.glob('*.py')} == set(CONFIGS)
+
+
+@pytest.mark.parametrize('name', sorted(CONFIGS))
+def test_config(name):
+  config = load(name)
+  config_lib.validate(config)
+  assert config_lib.from_dict(config.to_dict()).to_dict() == config.to_dict()
+  dataset, millions = CONFIGS[name]
+  assert config.data.name == dataset
+  published = benchmarks._BENCHMARKS[dataset]
+  relations = published.relations * (2 if config.data.kind == 'walks' else 1)
+  labels = vocabulary.Vocabulary(
+    tuple(map(str, range(published.entities))),
+    tuple(map(str, range(relations))),
+  )
+  coke = training.build_model(config, labels, config.data.max_path_length + 2)
+  shapes = jax.eval_shape(lambda: training.init_params(coke, 0))
+  assert round(model.count_parameters(shapes) / 1e6, 2) == millions
+
+
+@pytest.mark.parametrize('name', sorted(PUBLISHED))
+def test_published_settings(name):
+  config = load(name)
+  assert PUBLISHED[name] == (
+    config.model.num_layers,
+    config.model.dropout,
+    config.train.target_mass,
+    config.train.num_epochs,
+  )
+  assert config.model.hidden_size == 256
+  assert config.model.num_heads == 4
+  assert config.model.feed_forward_size == 512
+  assert config.train.rows == 'instance'
+  paths = config.data.kind == 'paths'
+  assert config.train.batch_size == (2048 if paths else 512)
+  assert config.train.learning_rate == (3e-4 if paths else 5e-4)
+
+
+def test_wrong_values_are_all_named():
+  config = config_lib.default_config()
+  config.train.target_mass = 0.0
+  config.model.num_heads = 3
+  config.data.max_path_length = 2
+  with pytest.raises(config_lib.ConfigError) as caught:
+    config_lib.validate(config)
+  for part in ('target_mass is 0.0', 'num_heads is 3', 'max_path_length is 2'):
+    assert part in str(caught.value)
+
+
+def test_every_field_is_described():
+  described = config_lib.describe()
+  assert {field for field, _, _ in described} == set(
+    config_lib.flatten(config_lib.default_config())
+  )
+  assert all(len(comment) > 20 for _, _, comment in described)
