@@ -1,0 +1,107 @@
+"""Which answers of a question are facts already: in train, valid or test.
+
+An answer of a question of several hops counts as known where a split's graph,
+walked along the question's relations, arrives at it.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from coke_jax.data import adjacency as adjacency_lib
+from coke_jax.data import arrays, graph
+from coke_jax.data import paths as paths_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Question:
+  """A walk from a known entity to the unknown one.
+
+  Attributes:
+    entity: the id of the entity that is known.
+    relations: indices of the relations between the two, as they are asked.
+    asks_head: whether the unknown entity comes first: (? r1 .. rk o).
+  """
+
+  entity: int
+  relations: tuple[int, ...]
+  asks_head: bool
+
+
+class KnownAnswers:
+  """The facts of a data set, for looking up the answers of questions."""
+
+  def __init__(self, data: arrays.DataSet):
+    vocabulary = data.vocabulary
+    num_relations = vocabulary.num_relations
+    # Every relation gets an inverse of its own, on top of those that path data
+    # have: heads are found by walking backwards.
+    self._backwards = np.arange(num_relations, 2 * num_relations)
+    inverse = np.concatenate([self._backwards, np.arange(num_relations)])
+    own_inverse = np.full(num_relations, paths_lib.NO_RELATION, np.int32)
+    if isinstance(data, paths_lib.PathData):
+      own_inverse = data.inverse
+    self._graphs: dict[str, adjacency_lib.Adjacency] = {}
+    train = _edges(data, 'train', own_inverse)
+    for split in graph.SPLITS:
+      edges = train
+      if split != 'train':
+        edges = np.concatenate([train, _edges(data, split, own_inverse)])
+      self._graphs[split] = adjacency_lib.from_triples(
+        edges, vocabulary.num_entities, inverse.astype(np.int32)
+      )
+
+  def answers(
+    self, questions: list[Question], split: str
+  ) -> adjacency_lib.EntitySets:
+    """The known answers of each question by train and one split's facts.
+
+    Args:
+      questions: N questions of any lengths.
+      split: `train`, or a split whose facts are added to those of train.
+
+    Returns:
+      The sets of N questions.
+    """
+    longest = max((len(one.relations) for one in questions), default=1)
+    shape = (len(questions), longest)
+    relations = np.full(shape, paths_lib.NO_RELATION, dtype=np.int32)
+    for row, question in enumerate(questions):
+      steps: np.ndarray = np.array(question.relations, dtype=np.int32)
+      if question.asks_head:
+        steps = self._backwards[steps[::-1]]
+      relations[row, : len(steps)] = steps
+    source = np.array([question.entity for question in questions], np.int32)
+    return self._graphs[split].traverse(source, relations)
+
+  def ends(self, question: Question) -> np.ndarray:
+    """The entities that could answer by type: sorted ids.
+
+    Those that stand at the unknown end of some fact, of any split, with the
+    question's relation next to it.
+    """
+    relation = question.relations[-1]
+    if question.asks_head:
+      relation = int(self._backwards[question.relations[0]])
+    found = [
+      graph_of_split.candidates(relation)
+      for graph_of_split in self._graphs.values()
+    ]
+    merged, _ = np.unique(np.concatenate(found), return_index=True)
+    return merged
+
+
+def _edges(
+  data: arrays.DataSet, split: str, own_inverse: np.ndarray
+) -> np.ndarray:
+  """The facts of a split, in both directions where both have a name.
+
+  Returns:
+    int32 [edges, 3] head, relation, tail.
+  """
+  if isinstance(data, graph.KnowledgeGraph):
+    return data.split(split)
+  edges = data.split(split).single_edges()
+  back = edges[:, ::-1].copy()
+  back[:, 1] = own_inverse[edges[:, 1]]
+  return np.concatenate([edges, back[back[:, 1] != paths_lib.NO_RELATION]])
