@@ -17,21 +17,16 @@ COLAB = (
 
 @nox.session(python='3.11')
 def newest(session: nox.Session) -> None:
-  """The newest versions that Python 3.11 can have."""
+  """Style, types and tests on the newest versions that Python 3.11 can have."""
   session.install('.[test]')
-  check(session)
+  session.run('ruff', 'check', '.')
+  session.run('ruff', 'format', '--check', '.')
+  session.run('mypy')
+  session.run('python', '-m', 'pytest', *session.posargs)
 
 
 @nox.session(python='3.12')
 def colab(session: nox.Session) -> None:
-  """The versions that Google Colab ships."""
+  """Tests on the versions that Google Colab ships."""
   session.install('.[test]', *COLAB)
-  check(session)
-
-
-def check(session: nox.Session) -> None:
-  """Style, types, tests."""
-  session.run('ruff', 'check', '.')
-  session.run('ruff', 'format', '--check', '.')
-  session.run('mypy')
-  session.run('pytest', *session.posargs)
+  session.run('python', '-m', 'pytest', *session.posargs)

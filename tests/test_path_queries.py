@@ -181,15 +181,15 @@ def small_config(**train):
   settings.data.kind = 'walks'
   settings.data.max_path_length = 2
   settings.model.num_layers = 1
-  settings.model.hidden_size = 16
+  settings.model.hidden_size = 64
   settings.model.num_heads = 2
-  settings.model.feed_forward_size = 16
+  settings.model.feed_forward_size = 128
   settings.model.dropout = 0.0
   settings.train.rows = 'query'
   settings.train.batch_size = 32
-  settings.train.num_epochs = 6
-  settings.train.validate_every_epochs = 3
-  settings.train.learning_rate = 1e-2
+  settings.train.num_epochs = 20
+  settings.train.validate_every_epochs = 10
+  settings.train.learning_rate = 3e-3
   settings.train.target_mass = 1.0
   settings.train.update(train)
   return settings

@@ -131,8 +131,9 @@ def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
   # Each head and relation has one tail, and the other way round.
   train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
   graph = dataclasses.replace(random_graph(), train=train, valid=train)
-  config = small_config(num_epochs=200, learning_rate=1e-2, target_mass=1.0)
-  config.model.hidden_size = 32
+  config = small_config(num_epochs=200, learning_rate=3e-3, target_mass=1.0)
+  config.model.hidden_size = 64
+  config.model.feed_forward_size = 128
   config.train.validate_every_epochs = 0
   config.model.dropout = 0.0
   make_trainer(tmp_path, config, graph).run()
