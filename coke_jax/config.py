@@ -1,6 +1,7 @@
 """Every setting, with its default and a comment; and what is a valid one."""
 
 import inspect
+import math
 import re
 
 import ml_collections
@@ -17,11 +18,6 @@ DTYPES = ('float32', 'bfloat16')
 # Fields that may change between two runs of one work folder: they decide how
 # fast a run goes and what it says, not which parameters come out.
 RUNTIME_FIELDS = (
-  'data.dir',
-  'data.columns',
-  'data.delimiter',
-  'data.header',
-  'data.relation_delimiter',
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
   'train.tensorboard',
@@ -79,8 +75,9 @@ def default_config() -> ml_collections.ConfigDict:
   model.feed_forward_size = 512
   # Dropout rate on embeddings, attention weights and both sublayer outputs.
   model.dropout = 0.1
-  # Operands of matrix products: float32, or bfloat16 (they accumulate in
-  # float32; parameters, layer norms and softmaxes stay float32).
+  # Operands of the products with weights and embeddings: float32, or bfloat16
+  # (accumulated in float32). Parameters, attention scores, layer norms and
+  # softmaxes are float32 either way.
   model.dtype = 'float32'
   # Recompute blocks in the backward pass: less memory, about a third slower.
   model.remat = False
@@ -122,7 +119,7 @@ def default_config() -> ml_collections.ConfigDict:
   # Steps between two lines in metrics.jsonl; the device is only waited for
   # then.
   train.log_every_steps = 100
-  # Also write TensorBoard events (needs the extra `tensorboard`).
+  # Also write TensorBoard events; needs `pip install '.[tensorboard]'`.
   train.tensorboard = False
 
   config.evaluate = evaluate = ml_collections.ConfigDict()
@@ -134,7 +131,7 @@ def default_config() -> ml_collections.ConfigDict:
   # Folder of jax's persistent compilation cache: the second start of a run
   # skips most of the compile time. Empty: off.
   config.compilation_cache_dir = ''
-  return config
+  return config.lock()  # a mistyped field is an error, also in config files
 
 
 def describe() -> list[tuple[str, str, str]]:
@@ -168,6 +165,9 @@ def validate(config: ml_collections.ConfigDict) -> None:
       wrong.append(f'config.{field} is {value!r}: expected {expectation}')
 
   data, model, train = config.data, config.model, config.train
+  for field, value in flatten(config).items():
+    if isinstance(value, float):
+      expect(field, math.isfinite(value), 'a finite number')
   columns = sorted(data.columns.split())
   expect('data.name', bool(data.name), 'a name')
   expect(
@@ -175,7 +175,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
     columns == ['head', 'relation', 'tail'],
     "head, relation and tail in the files' order, between spaces",
   )
-  expect('data.delimiter', bool(data.delimiter), 'at least one character')
+  for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
+    expect(f'data.{field}', bool(data[field]), 'at least one character')
   for field in ('num_layers', 'hidden_size', 'num_heads', 'feed_forward_size'):
     expect(f'model.{field}', model[field] >= 1, 'at least 1')
   expect(
@@ -209,12 +210,18 @@ def validate(config: ml_collections.ConfigDict) -> None:
   for field in (
     'weight_decay',
     'clip_norm',
-    'seed',
     'validate_every_epochs',
     'early_stopping_validations',
     'checkpoint_every_minutes',
   ):
     expect(f'train.{field}', train[field] >= 0, 'at least 0')
+  expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
+  expect('data.walks_seed', data.walks_seed >= 0, 'at least 0')
+  expect(
+    'train.early_stopping_validations',
+    train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
+    '0 when train.validate_every_epochs is 0: nothing could stop early',
+  )
   expect('evaluate.batch_size', config.evaluate.batch_size >= 0, 'at least 0')
   if wrong:
     raise ConfigError('\n'.join(wrong))
@@ -237,7 +244,7 @@ def from_dict(saved: dict) -> ml_collections.ConfigDict:
   Raises:
     ConfigError: a field that no config has, or of the wrong type.
   """
-  config = default_config().lock()
+  config = default_config()
   try:
     config.update(saved)
     validate(config)

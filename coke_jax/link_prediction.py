@@ -58,7 +58,7 @@ class LinkPrediction:
     """
     splits = ('train', 'valid') if choosing else graph_lib.SPLITS
     ranks = self.rank(ranker, params, split, splits, progress=progress)
-    return self.summarize(ranks, split)
+    return {**self.summarize(ranks, split), 'filter': list(splits)}
 
   def rank(
     self,

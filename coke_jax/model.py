@@ -10,8 +10,9 @@ Differences from Flax's defaults follow the authors' implementation: LayerNorm
 epsilon 1e-12, exact GELU, truncated normal initialisation with deviation 0.02,
 attention dropout drawn for every weight.
 
-Parameters, layer norms and softmaxes are float32. `dtype` is the type of the
-operands of matrix products; they accumulate in float32.
+Parameters, attention scores, layer norms and softmaxes are float32. `dtype` is
+the type of the operands of products with weights and embeddings; they
+accumulate in float32.
 """
 
 import functools
@@ -134,7 +135,7 @@ class CoKE(nn.Module):
     num_heads: A, divides D.
     feed_forward_size: F.
     dropout: the rate, the same in all places.
-    dtype: operands of matrix products, float32 or bfloat16.
+    dtype: operands of products with weights, float32 or bfloat16.
     remat: recompute each block in the backward pass instead of storing it.
   """
 
@@ -258,4 +259,7 @@ def count_parameters(params: Any) -> int:
 
 
 def _layer_norm(name: str | None) -> nn.LayerNorm:
-  return nn.LayerNorm(epsilon=_LAYER_NORM_EPSILON, name=name)
+  # The fast variance, E[x^2] - E[x]^2, loses its digits far from a mean of 0.
+  return nn.LayerNorm(
+    epsilon=_LAYER_NORM_EPSILON, use_fast_variance=False, name=name
+  )

@@ -45,30 +45,23 @@ def train(
   config_lib.validate(config)
   _prepare_jax(config)
   place = workdir.Workdir(folder)
-  # Read before the folder is made, so that a slip leaves nothing behind.
-  data = None if place.exists else tasks.read_data(config)
-  with place.locked():
-    if data is None:
+  if place.exists:
+    with place.locked():
       place.check_config(config)
       data = place.data()
       print(
         f'{place.folder}: continuing with the data it was begun with\n'
         f'{data.summary()}'
       )
-    else:
-      place.create(config, data)
+      worker = trainer.Trainer(config, tasks.make_task(config, data), place)
+      _train(worker, split)
+  else:
+    # All that can be wrong is found before the folder is made.
+    data = tasks.read_data(config)
     worker = trainer.Trainer(config, tasks.make_task(config, data), place)
-    shapes = jax.eval_shape(
-      lambda: training.init_params(worker.model, config.train.seed)
-    )
-    print(
-      f'{model.count_parameters(shapes) / 1e6:.2f} million parameters on '
-      f'{parallel.describe_devices()}; {len(worker.training_set.queries):,} '
-      f'rows an epoch, {worker.num_steps:,} steps of '
-      f'{config.train.batch_size} rows; work folder {place.folder}'
-    )
-    worker.run()
-    _evaluate(config, worker.task, place, split, worker.ranker)
+    with place.locked():
+      place.create(config, data)
+      _train(worker, split)
 
 
 def evaluate(
@@ -83,11 +76,10 @@ def evaluate(
       f'{place.folder}: no config.json: expected a folder that training wrote'
     )
   place.check_config(config)
-  with place.locked():
-    task = tasks.make_task(config, place.data())
-    coke = training.build_model(config, task.data.vocabulary, task.max_length)
-    ranker = evaluation.Ranker(coke, config.evaluate.batch_size)
-    _evaluate(config, task, place, split, ranker)
+  task = tasks.make_task(config, place.data())
+  coke = training.build_model(config, task.data.vocabulary, task.max_length)
+  ranker = evaluation.Ranker(coke, config.evaluate.batch_size)
+  _evaluate(config, task, place, split, ranker)
 
 
 def sample_paths(
@@ -120,6 +112,21 @@ def sample_paths(
 MODES = {'train': train, 'evaluate': evaluate, 'sample-paths': sample_paths}
 
 
+def _train(worker: trainer.Trainer, split: str) -> None:
+  config, place = worker.config, worker.folder
+  shapes = jax.eval_shape(
+    lambda: training.init_params(worker.model, config.train.seed)
+  )
+  print(
+    f'{model.count_parameters(shapes) / 1e6:.2f} million parameters on '
+    f'{parallel.describe_devices()}; {len(worker.training_set.queries):,} '
+    f'rows an epoch, {worker.num_steps:,} steps of {config.train.batch_size} '
+    f'rows; work folder {place.folder}'
+  )
+  worker.run()
+  _evaluate(config, worker.task, place, split, worker.ranker)
+
+
 def _evaluate(
   config: ml_collections.ConfigDict,
   task: tasks.Task,
@@ -146,4 +153,5 @@ def _evaluate(
 
 def _prepare_jax(config: ml_collections.ConfigDict) -> None:
   if config.compilation_cache_dir:
-    jax.config.update('jax_compilation_cache_dir', config.compilation_cache_dir)
+    folder = pathlib.Path(config.compilation_cache_dir).expanduser()
+    jax.config.update('jax_compilation_cache_dir', str(folder))

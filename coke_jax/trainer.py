@@ -16,6 +16,7 @@ from coke_jax import (
   training_log,
   workdir,
 )
+from coke_jax import config as config_lib
 
 
 @dataclasses.dataclass
@@ -61,6 +62,14 @@ class Trainer:
       config, self.num_steps
     )
     self.progress = Progress()
+    if config.train.early_stopping_validations and not len(task.data.valid):
+      raise config_lib.ConfigError(
+        f'config.train.early_stopping_validations is '
+        f'{config.train.early_stopping_validations}: expected 0: the valid '
+        'split is empty'
+      )
+    if config.train.tensorboard:
+      training_log.import_tensorboard()
 
   def run(self) -> training.TrainState:
     """Trains to the end and returns the last state, replicated.
@@ -100,6 +109,7 @@ class Trainer:
       if self.progress.best_step not in (None, *checkpoints.steps()):
         # It went when later checkpoints came that are damaged now.
         self.progress.best_step = self.progress.best_metric = None
+        self.progress.stale_validations = 0
       print(
         f'{self.folder.folder}: continuing after step {self.progress.step:,} '
         f'of {self.num_steps:,}'
@@ -132,8 +142,9 @@ class Trainer:
         )
         validating_is_due = self._validating_is_due()
         if validating_is_due or saving_is_due:
-          log.flush()  # so that no checkpoint holds unchecked parameters
+          log.check()  # so that no checkpoint holds unchecked parameters
           if validating_is_due:
+            log.flush()
             self._validate(state, log)
           checkpoints.save(
             self.progress.step, state, dataclasses.asdict(self.progress)
@@ -160,9 +171,14 @@ class Trainer:
     progress.finished = progress.step >= self.num_steps
     if not len(self.task.data.valid):
       return
-    results = self.task.evaluate(
-      self.ranker, state.params, 'valid', choosing=True, progress='validation'
-    )
+    try:
+      results = self.task.evaluate(
+        self.ranker, state.params, 'valid', choosing=True, progress='validation'
+      )
+    except FloatingPointError as error:
+      raise training_log.TrainingError(
+        f'validation after step {progress.step}: {error}; {training_log.ADVICE}'
+      ) from error
     metric = self.task.choosing_metric(results)
     is_best = progress.best_metric is None or metric > progress.best_metric
     if is_best:

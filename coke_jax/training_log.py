@@ -1,17 +1,24 @@
 """What a training says while it runs: a bar, metrics.jsonl, TensorBoard."""
 
+import math
 import sys
 import time
 from typing import Any
 
 import jax
-import numpy as np
 import optax
 import tqdm
 
+from coke_jax import config as config_lib
 from coke_jax import workdir
 
 _SHOW_SECONDS = 2.0  # between two looks at the loss for the progress bar
+
+
+ADVICE = (
+  "a lower train.learning_rate or model.dtype 'float32', in another --workdir, "
+  'may help'
+)
 
 
 class TrainingError(RuntimeError):
@@ -42,7 +49,10 @@ class TrainingLog:
     self._steps_per_epoch = steps_per_epoch
     self._log_every_steps = log_every_steps
     self._last_step = first_step
-    self._pending: list[dict[str, jax.Array]] = []  # since the last line
+    self._pending: list[dict[str, jax.Array]] = []  # not looked at yet
+    self._losses: list[float] = []  # of the steps since the last line
+    self._norms: list[float] = []
+    self._first_unwritten = first_step + 1
     self._instances = 0
     self._rate = 0.0
     self._compiled = False
@@ -57,9 +67,7 @@ class TrainingLog:
     )
     self._board = None
     if tensorboard:
-      import tensorboardX  # an extra
-
-      self._board = tensorboardX.SummaryWriter(
+      self._board = import_tensorboard().SummaryWriter(
         str(folder.folder / 'tensorboard'), purge_step=first_step + 1
       )
 
@@ -90,33 +98,40 @@ class TrainingLog:
       self._since = time.monotonic()
     else:
       self._instances += instances
-    if len(self._pending) >= self._log_every_steps:
+    if self._last_step % self._log_every_steps == 0:
       self.flush()
     elif time.monotonic() - self._shown > _SHOW_SECONDS:
       self._show(float(metrics['loss']))
     self._bar.update()
 
-  def flush(self) -> None:
-    """Fetches the steps since the last line, checks them and writes a line.
+  def check(self) -> None:
+    """Fetches the steps since the last look and checks them.
 
     Raises:
-      TrainingError: a loss is not a finite number.
+      TrainingError: a loss or a gradient is not a finite number.
     """
-    if not self._pending:
+    for metrics in jax.device_get(self._pending):
+      step = self._first_unwritten + len(self._losses)
+      loss, norm = float(metrics['loss']), float(metrics['gradient_norm'])
+      if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise TrainingError(
+          f'step {step}: loss {loss}, gradient norm {norm}, learning rate '
+          f'{self._learning_rate(step):.3g}: not finite, so training stopped '
+          f'and no parameters from then on were saved; {ADVICE}'
+        )
+      self._losses.append(loss)
+      self._norms.append(norm)
+    self._pending = []
+
+  def flush(self) -> None:
+    """Checks the steps since the last line and writes a line.
+
+    Raises:
+      TrainingError: a loss or a gradient is not a finite number.
+    """
+    self.check()
+    if not self._losses:
       return
-    fetched = jax.device_get(self._pending)
-    losses = np.array([metrics['loss'] for metrics in fetched])
-    norms = np.array([metrics['gradient_norm'] for metrics in fetched])
-    unusable = np.flatnonzero(~(np.isfinite(losses) & np.isfinite(norms)))
-    if len(unusable):
-      first = int(unusable[0])
-      step = self._last_step - len(losses) + 1 + first
-      raise TrainingError(
-        f'step {step}: loss {losses[first]}, gradient norm {norms[first]}, '
-        f'learning rate {self._learning_rate(step):.3g}: not finite, so '
-        'training stopped and no parameters from then on were saved; a lower '
-        "train.learning_rate, or model.dtype 'float32', may help"
-      )
     if self._instances:
       self._rate = self._instances / (time.monotonic() - self._since)
     self._write(
@@ -124,14 +139,15 @@ class TrainingLog:
         'kind': 'train',
         'step': self._last_step,
         'epoch': self._last_step / self._steps_per_epoch,
-        'loss': float(losses.mean()),
-        'gradient_norm': float(norms.mean()),
+        'loss': sum(self._losses) / len(self._losses),
+        'gradient_norm': sum(self._norms) / len(self._norms),
         'learning_rate': self._learning_rate(self._last_step),
         'instances_per_second': self._rate,
       }
     )
-    self._show(float(losses.mean()))
-    self._pending, self._instances = [], 0
+    self._show(sum(self._losses) / len(self._losses))
+    self._losses, self._norms, self._instances = [], [], 0
+    self._first_unwritten = self._last_step + 1
     self._since = time.monotonic()
 
   def validation(
@@ -177,3 +193,18 @@ class TrainingLog:
         if isinstance(number, float):
           tag = '/'.join(filter(None, [line['kind'], name, part]))
           self._board.add_scalar(tag, number, line['step'])
+
+
+def import_tensorboard() -> Any:
+  """The module that writes TensorBoard events.
+
+  Raises:
+    config.ConfigError: it is not installed.
+  """
+  try:
+    import tensorboardX
+  except ImportError:
+    raise config_lib.ConfigError(
+      "config.train.tensorboard is True: needs pip install '.[tensorboard]'"
+    ) from None
+  return tensorboardX

@@ -6,6 +6,8 @@ data.npz          train, valid and test as ids
 checkpoints/      the last ones and the best
 metrics.jsonl     a line for each log and each validation
 results.json      test metrics of the best checkpoint
+results_valid.json   likewise of valid, when asked for
+damaged_checkpoints/ what could not be read, moved aside
 tensorboard/      events, when asked for
 """
 
@@ -52,7 +54,7 @@ class Workdir:
   """
 
   def __init__(self, folder: str | os.PathLike[str]):
-    self.folder = pathlib.Path(folder)
+    self.folder = pathlib.Path(folder).expanduser()
 
   @property
   def exists(self) -> bool:
@@ -81,6 +83,10 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: another process is writing here'
         ) from None
+      except OSError as error:  # some network file systems have no locks
+        raise WorkdirError(
+          f'{self.folder}: cannot be locked: {error}'
+        ) from error
       yield
 
   def create(
@@ -124,8 +130,8 @@ class Workdir:
       raise WorkdirError(
         f'{self.folder}: was begun with other settings:\n  '
         + '\n  '.join(differing)
-        + '\nNothing was changed; choose another --workdir, or the same '
-        'settings to continue'
+        + '\nNothing was changed. Choose another --workdir, or the same '
+        'settings, or leave out --config to use the ones there'
       )
 
   def config(self) -> ml_collections.ConfigDict:
@@ -202,8 +208,16 @@ class MetricsLog:
     if not self._path.exists():
       return []
     text = self._path.read_text(encoding='utf-8')
+    lines = []
     # A kill can leave the last line half written.
-    return [json.loads(line) for line in text.split('\n')[:-1] if line]
+    for number, line in enumerate(text.split('\n')[:-1], start=1):
+      try:
+        lines.append(json.loads(line))
+      except ValueError as error:
+        raise WorkdirError(
+          f'{self._path}:{number}: expected a JSON object: {error}'
+        ) from error
+    return lines
 
   def cut_after(self, step: int) -> None:
     """Takes out lines after `step`, which training is about to write again."""

@@ -88,6 +88,8 @@ def main() -> None:
   parser.add_argument('--data-dir', default='', help='instead of data.dir')
   parser.add_argument('--out', help='write the results there, as JSON')
   arguments = parser.parse_args()
+  if not pathlib.Path(arguments.config).is_file():
+    parser.error(f'--config={arguments.config}: no such file')
   spec = importlib.util.spec_from_file_location('config', arguments.config)
   assert spec is not None
   assert spec.loader is not None

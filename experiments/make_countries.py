@@ -200,6 +200,9 @@ section. "Official language" is what the package lists as a country's languages.
 - **Symmetric facts.** `borders` holds in both directions: where the source has
   only one, the other was added ({mirrored} of them). The two directions of a
   border are always in the same file, so that none gives the other away.
+- **Facts that follow from others.** A country's region follows from its
+  subregion, and its subregion from its intermediate region; the three are split
+  apart, so that most held-out `region` facts can be worked out from train.
 - **Split.** Every entity and every relation of valid and test occurs in train.
   So a triple with an entity that occurs nowhere else (a province, most
   capitals, demonyms and codes) is in train; {share:.0%} of what can be held

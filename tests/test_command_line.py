@@ -307,7 +307,7 @@ def test_an_early_end_is_quiet(folder):
     ),
     (
       ['--config.train.seed', '1', '--config', 'a.py'],
-      ['--config', 'a.py', '--config.train.seed', '1'],
+      ['--config=a.py', '--config.train.seed', '1'],
     ),
     (['--config=a.py', '--config=b.py'], ['--config=b.py']),
     (['--config'], ['--config']),

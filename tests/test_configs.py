@@ -106,3 +106,43 @@ def test_every_field_is_described():
     config_lib.flatten(config_lib.default_config())
   )
   assert all(len(comment) > 20 for _, _, comment in described)
+
+
+@pytest.mark.parametrize(
+  ('field', 'value'),
+  [
+    ('train.num_epochs', float('inf')),
+    ('train.learning_rate', float('nan')),
+    ('train.weight_decay', float('inf')),
+    ('train.seed', -1),
+    ('train.seed', 2**32),
+    ('data.walks_seed', -1),
+    ('data.inverse_marker', ''),
+    ('data.relation_delimiter', ''),
+    ('train.clip_norm', -1.0),
+    ('train.warmup_fraction', 1.5),
+    ('model.dropout', 1.0),
+    ('model.dtype', 'float16'),
+    ('evaluate.batch_size', -1),
+  ],
+)
+def test_a_wrong_value_is_named(field, value):
+  config = config_lib.default_config()
+  config.update_from_flattened_dict({field: value})
+  with pytest.raises(config_lib.ConfigError, match=f'config.{field} is'):
+    config_lib.validate(config)
+
+
+def test_early_stopping_needs_validations():
+  config = config_lib.default_config()
+  config.train.early_stopping_validations = 3
+  config_lib.validate(config)
+  config.train.validate_every_epochs = 0
+  with pytest.raises(config_lib.ConfigError, match='nothing could stop early'):
+    config_lib.validate(config)
+
+
+def test_a_mistyped_field_in_a_config_file_is_an_error():
+  config = config_lib.default_config()
+  with pytest.raises(AttributeError, match='num_epoch'):
+    config.train.num_epoch = 2

@@ -158,9 +158,10 @@ def test_summary(small):
   }
   first = small.summary().splitlines()[0]
   assert 'small: 4 entities, 3 relations' in first
-  assert rows['train'] == ['4', '3', '1', '0']
-  assert rows['valid'] == ['2', '2', '0', '1']
-  assert rows['test'] == ['3', '2', '1', '2']
+  # lines, distinct, duplicates, also in train, unseen entity, unseen relation
+  assert rows['train'] == ['4', '3', '1', '0', '0', '0']
+  assert rows['valid'] == ['2', '2', '0', '1', '1', '0']
+  assert rows['test'] == ['3', '2', '1', '0', '2', '1']
 
 
 def test_an_unknown_split(small):

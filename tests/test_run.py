@@ -110,6 +110,48 @@ def test_other_settings_are_refused(trained):
   assert 'log_every_steps' not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+  'change',
+  [
+    {'data.dir': '/nonexistent'},
+    {'data.columns': 'tail relation head'},
+    {'data.header': True},
+  ],
+)
+def test_other_data_are_refused(trained, change):
+  folder, config = trained
+  other = config.copy_and_resolve_references()
+  other.update_from_flattened_dict(change)
+  (field,) = change
+  with pytest.raises(workdir.WorkdirError, match=f'{field}: .* given'):
+    run.train(other, str(folder))
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    {'train.early_stopping_validations': 2},  # and no valid split
+    {'data.kind': 'walks', 'data.inverse_marker': 'k'},  # as in `knows`
+  ],
+)
+def test_a_slip_in_the_settings_leaves_nothing_behind(tmp_path, change):
+  data = write_graph(tmp_path / 'data')
+  (data / 'valid.txt').write_text('')
+  config = small_config(data)
+  config.update_from_flattened_dict(change)
+  with pytest.raises(run.EXPECTED_ERRORS):
+    run.train(config, str(tmp_path / 'work'))
+  assert not (tmp_path / 'work').exists()
+
+
+def test_a_run_that_another_process_trains_can_be_measured(trained):
+  folder, config = trained
+  with workdir.Workdir(folder).locked():
+    run.evaluate(config, str(folder), 'valid')
+  results = json.loads((folder / 'results_valid.json').read_text())
+  assert results['filter'] == ['train', 'valid', 'test']
+
+
 def test_the_folder_alone_is_enough_to_measure_again(trained):
   """Moved away from its data, in a process of its own."""
   folder, _ = trained

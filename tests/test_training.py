@@ -289,7 +289,8 @@ import jax
 import test_training
 config = test_training.small_config()
 config.model.dropout = 0.0
-worker = test_training.make_trainer(pathlib.Path(sys.argv[1]), config)
+graph = test_training.random_graph(lines=41)  # a last batch of two rows
+worker = test_training.make_trainer(pathlib.Path(sys.argv[1]), config, graph)
 state = worker.run()
 assert jax.local_device_count() == {devices}
 """

@@ -82,7 +82,7 @@ def test_every_value_of_a_config_survives(tmp_path):
       'data.delimiter': '\t',
       'data.columns': 'tail relation head',
       'train.learning_rate': 1 / 3,
-      'train.seed': 2**40,
+      'train.seed': 2**32 - 1,
       'train.num_epochs': 7.0,
       'model.remat': True,
       'compilation_cache_dir': '/tmp/Zürich "x"\\',

@@ -8,6 +8,7 @@ import numpy as np
 from coke_jax.data import files, queries, vocabulary
 
 SPLITS = ('train', 'valid', 'test')
+_UNSEEN = ('unseen entity', 'unseen relation')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,23 +52,34 @@ class KnowledgeGraph:
   def summary(self) -> str:
     """A table of what was read: lines, distinct triples, unseen entities."""
     rows: list[tuple[str, ...]] = [
-      ('split', 'lines', 'distinct', 'duplicates', 'unseen entity')
+      ('split', 'lines', 'distinct', 'duplicates', 'also in train', *_UNSEEN)
     ]
     for split in SPLITS:
       lines = len(self.split(split))
       distinct = self.num_distinct(split)
-      unseen = int(self.has_unseen_entity(self.split(split)).sum())
-      numbers = (lines, distinct, lines - distinct, unseen)
+      triples = self.split(split)
+      unseen = int(self.has_unseen_entity(triples).sum())
+      new = int((~np.isin(triples[:, 1], self.train[:, 1])).sum())
+      repeated = 0 if split == 'train' else self._num_in_train(triples)
+      numbers = (lines, distinct, lines - distinct, repeated, unseen, new)
       rows.append((split, *(f'{number:,}' for number in numbers)))
     table = '\n'.join(
-      f'  {row[0]:<6}' + ''.join(f'{cell:>14}' for cell in row[1:])
+      f'  {row[0]:<6}' + ''.join(f'{cell:>16}' for cell in row[1:])
       for row in rows
     )
     return (
       f'{self.name}: {self.vocabulary.num_entities:,} entities, '
       f'{self.vocabulary.num_relations:,} relations\n{table}\n'
-      '  (unseen entity: triples that hold an entity of no training triple)'
+      '  (unseen: triples with an entity or a relation of no training triple)'
     )
+
+  def _num_in_train(self, triples: np.ndarray) -> int:
+    """How many of some triples [N, 3] are training triples, too."""
+    both = np.concatenate([self.train, triples])
+    group, num_groups = queries.group_rows(both)
+    in_train = np.zeros(num_groups, dtype=bool)
+    in_train[group[: len(self.train)]] = True
+    return int(in_train[group[len(self.train) :]].sum())
 
 
 def read_graph(
