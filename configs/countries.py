@@ -17,6 +17,6 @@ def get_config() -> ml_collections.ConfigDict:
   config.train.batch_size = 256
   config.train.learning_rate = 1e-3
   config.train.target_mass = 0.9
-  config.train.num_epochs = 40
+  config.train.num_epochs = 60
   config.train.validate_every_epochs = 5
   return config
