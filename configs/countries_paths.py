@@ -20,6 +20,6 @@ def get_config() -> ml_collections.ConfigDict:
   config.train.batch_size = 512
   config.train.learning_rate = 1e-3
   config.train.target_mass = 1.0
-  config.train.num_epochs = 10
+  config.train.num_epochs = 8
   config.train.validate_every_epochs = 2
   return config

@@ -248,7 +248,7 @@ def test_labels_that_the_format_cannot_hold(tmp_path):
 
 def test_an_interrupted_writer_leaves_no_file(tmp_path):
   def interrupt():
-    with path_writer.whole_file(tmp_path / 'train') as path:
+    with files.whole_file(tmp_path / 'train') as path:
       path.write_text('half')
       raise KeyboardInterrupt
 
