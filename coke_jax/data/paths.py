@@ -215,7 +215,7 @@ def queries_from_paths(
     paths: N paths of at most `longest` relations.
     vocabulary: gives relations, MASK and PAD their token ids.
     side: which entity is masked: `head` (the source), `tail` (the target) or
-      `both`: first the N tail queries, then the N head queries_lib.
+      `both`: first the N tail queries, then the N head queries.
 
   Returns:
     N or 2 N queries of K = longest + 2 tokens with one answer each.
