@@ -114,43 +114,53 @@ def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
     DataError: the file cannot be opened or decompressed, is not UTF-8, starts
       with a byte-order mark, or mixes both line ends.
   """
-  carriage_return = False  # whether the file's lines end with \r\n
-  number = 0
   with _open(path) as stream:
-    try:
-      for number, raw in enumerate(stream, start=1):
-        if number == 1:
-          if raw.startswith(_BYTE_ORDER_MARKS):
-            raise DataError(
-              f'{path}:1: starts with a byte-order mark: expected plain UTF-8'
-            )
-          carriage_return = raw.endswith(b'\r\n')
-        if raw.endswith(b'\n'):
-          if raw.endswith(b'\r\n') != carriage_return:
-            raise DataError(
-              f'{path}:{number}: {show_line(raw)} ends with '
-              f'{"LF" if carriage_return else "CR LF"} and line 1 with '
-              f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
-              'line end in the whole file'
-            )
-          raw = raw[: -2 if carriage_return else -1]
-        elif carriage_return and raw.endswith(b'\r'):
+    yield from read_stream(stream, str(path))
+
+
+def read_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+  """Like `read_lines`, of bytes that are open already.
+
+  Args:
+    stream: gives lines of bytes, such as `sys.stdin.buffer`.
+    name: what errors call it.
+  """
+  carriage_return = False  # whether the lines end with \r\n
+  number = 0
+  try:
+    for number, raw in enumerate(stream, start=1):
+      if number == 1:
+        if raw.startswith(_BYTE_ORDER_MARKS):
           raise DataError(
-            f'{path}:{number}: {show_line(raw)} ends in the middle of a CR LF'
+            f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
           )
-        try:
-          text = raw.decode('utf-8')
-        except UnicodeDecodeError as error:
+        carriage_return = raw.endswith(b'\r\n')
+      if raw.endswith(b'\n'):
+        if raw.endswith(b'\r\n') != carriage_return:
           raise DataError(
-            f'{path}:{number}: {show_line(raw)}: byte '
-            f'{raw[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
-            f'({error.reason})'
-          ) from None
-        yield number, text
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-      raise DataError(
-        f'{path}: cannot be read after line {number}: {error}'
-      ) from error
+            f'{name}:{number}: {show_line(raw)} ends with '
+            f'{"LF" if carriage_return else "CR LF"} and line 1 with '
+            f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
+            'line end in the whole file'
+          )
+        raw = raw[: -2 if carriage_return else -1]
+      elif carriage_return and raw.endswith(b'\r'):
+        raise DataError(
+          f'{name}:{number}: {show_line(raw)} ends in the middle of a CR LF'
+        )
+      try:
+        text = raw.decode('utf-8')
+      except UnicodeDecodeError as error:
+        raise DataError(
+          f'{name}:{number}: {show_line(raw)}: byte '
+          f'{raw[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
+          f'({error.reason})'
+        ) from None
+      yield number, text
+  except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    raise DataError(
+      f'{name}: cannot be read after line {number}: {error}'
+    ) from error
 
 
 def read_triples(
