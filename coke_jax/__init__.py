@@ -1,6 +1,16 @@
-"""CoKE: contextualized knowledge graph embedding in JAX and Flax."""
+"""coke_jax: contextualized knowledge graph embedding (CoKE) in JAX and Flax."""
 
-from coke_jax.predict import Model, Prediction, load
+from coke_jax.loading import load
+from coke_jax.predict import Model
+from coke_jax.questions import QuestionError
+from coke_jax.records import Prediction, Ranking
 from coke_jax.version import __version__
 
-__all__ = ['Model', 'Prediction', '__version__', 'load']
+__all__ = [
+  'Model',
+  'Prediction',
+  'QuestionError',
+  'Ranking',
+  '__version__',
+  'load',
+]

@@ -1,17 +1,24 @@
 """From what was typed to flags: order, saved settings, errors that help."""
 
+import contextlib
+import dataclasses
 import os
 import pathlib
 import re
+import signal
 import sys
 import textwrap
+from collections.abc import Iterator
+from typing import Any
 
 from absl import flags
 
 from coke_jax import config as config_lib
+from coke_jax import options as options_lib
 from coke_jax import workdir
 from coke_jax.data import vocabulary
 
+_NAMES = tuple(field.name for field in dataclasses.fields(options_lib.Options))
 _OVERRIDE = re.compile(r'--?config\.([^=]+)')
 _CONFIG_FILE = re.compile(r'--?config(=|$)')
 _WORKDIR = re.compile(r'--?workdir(?:=(.*))?$')
@@ -32,7 +39,7 @@ def prepare(argv: list[str]) -> list[str]:
   rest: list[str] = []
   saved = None
   while arguments:
-    argument = arguments.pop(0)
+    argument = _with_underscores(arguments.pop(0))
     if _CONFIG_FILE.match(argument):
       if '=' not in argument and arguments:
         argument = f'--config={arguments.pop(0)}'
@@ -44,6 +51,27 @@ def prepare(argv: list[str]) -> list[str]:
   if not config and saved and workdir.Workdir(saved).exists:
     config = [f'--config={_SAVED}:{saved}']
   return [program, *config, *rest]
+
+
+def define_options() -> None:
+  """Makes a flag of each field of `options.Options`."""
+  for field in dataclasses.fields(options_lib.Options):
+    text, choices = field.metadata['help'], field.metadata['choices']
+    default: Any = field.default
+    if choices:
+      flags.DEFINE_enum(field.name, default, choices, text)
+    elif isinstance(default, bool):
+      flags.DEFINE_boolean(field.name, default, text)
+    elif isinstance(default, int):
+      flags.DEFINE_integer(field.name, default, text)
+    else:
+      flags.DEFINE_string(field.name, default, text)
+
+
+def options() -> options_lib.Options:
+  """The values of these flags."""
+  values: dict[str, Any] = {name: flags.FLAGS[name].value for name in _NAMES}
+  return options_lib.Options(**values)
 
 
 def parse_flags(argv: list[str]) -> list[str]:
@@ -75,7 +103,7 @@ def wants_help(argv: list[str]) -> bool:
 def help_text(introduction: str) -> str:
   """The flags, then the fields of a config with their comments."""
   lines = [introduction.strip(), '', 'Flags:']
-  for name in ('config', 'workdir', 'mode', 'split'):
+  for name in ('config', 'workdir', 'mode', *_NAMES):
     flag = flags.FLAGS[name]
     default = f' (default: {flag.default})' if flag.default else ''
     lines.append(
@@ -95,6 +123,21 @@ def help_text(introduction: str) -> str:
   return '\n'.join(lines)
 
 
+@contextlib.contextmanager
+def quiet_without_reader() -> Iterator[None]:
+  """Ends the program without a word when nobody reads its output, as `| head`.
+
+  The exit status is that of a program which SIGPIPE has ended.
+  """
+  try:
+    yield
+    sys.stdout.flush()
+  except BrokenPipeError:
+    # What Python still holds for standard output must go somewhere at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
 def default_workdir(config_file: str) -> str:
   """runs/<name of the config file>."""
   return os.path.join('runs', pathlib.Path(config_file).stem)
@@ -104,6 +147,14 @@ def fail(message: str) -> int:
   """Prints an error and returns the exit status for it."""
   print(f'error: {message}', file=sys.stderr)
   return 1
+
+
+def _with_underscores(argument: str) -> str:
+  """--new-only as --new_only, the name that flags have."""
+  match = re.match('(--?(?:no)?)([a-z]+(?:-[a-z]+)+)(=.*)?$', argument, re.S)
+  if not match or match[2].replace('-', '_') not in _NAMES:
+    return argument
+  return match[1] + match[2].replace('-', '_') + (match[3] or '')
 
 
 def _no_file(argument: str) -> str | None:

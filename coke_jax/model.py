@@ -198,10 +198,25 @@ class CoKE(nn.Module):
     logits = matmul(self.transform(hidden), entities.T, self.dtype)
     return logits + self.entity_bias[None]
 
-  def encode(self, tokens: jax.Array, *, train: bool = False) -> jax.Array:
-    """Contextual embeddings: the final hidden states, float32 [B, K, D]."""
+  def encode(
+    self,
+    tokens: jax.Array,
+    *,
+    layer: int | None = None,
+    train: bool = False,
+  ) -> jax.Array:
+    """Contextual embeddings: hidden states of all positions.
+
+    Args:
+      tokens: int32 [B, K], PAD on the right.
+      layer: after how many blocks; 0 is the input, None the end.
+      train: whether dropout is on.
+
+    Returns:
+      float32 [B, K, D].
+    """
     x, visible = self._embed(tokens, train)
-    for block in self.blocks:
+    for block in self.blocks[:layer]:
       x = block(x, visible, None, train)
     return x
 

@@ -1,86 +1,60 @@
-"""A trained model for people: ask it questions by label.
+"""A trained model for people: ask it by label, rank facts, look inside.
+
+What it is for:
 
     model = coke_jax.load('runs/countries')
     model.predict(('France', 'official_language', '?'), top=5)
-
-A question is a path of labels with `?` at one end: `(head, relation, '?')`,
-`('?', relation, tail)`, or with several relations in between if the model was
-trained on paths.
+    model.rank([('France', 'borders', 'Spain')])
+    model.embed([('France', 'borders', 'Spain')]).vectors
 """
 
-import dataclasses
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from coke_jax import evaluation, parallel, tasks, trainer, training, workdir
-from coke_jax.data import graph, known
+from coke_jax import embeddings, questions, records, scorer
+from coke_jax.data import arrays, graph, known, queries
 
-UNKNOWN = '?'
+QuestionError = questions.QuestionError
+Prediction = records.Prediction
+Ranking = records.Ranking
 
-Labels = Sequence[str]
-
-
-class QuestionError(ValueError):
-  """A question that the model cannot be asked, with the reason."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-  """One answer to a question.
-
-  Attributes:
-    label: the entity.
-    rank: its place among the entities that were let compete, from 1.
-    score: the logarithm of its probability among all entities.
-    probability: the softmax over all entities.
-    known_in: the first of train, valid and test whose facts (valid and test
-      together with those of train) give this answer; empty if none does.
-  """
-
-  label: str
-  rank: int
-  score: float
-  probability: float
-  known_in: str
-
-
-def load(folder: str | os.PathLike[str]) -> 'Model':
-  """The model of a work folder, with the parameters that validated best.
-
-  Raises:
-    workdir.WorkdirError: the folder holds no run, or a damaged one.
-    checkpoint.CheckpointError: it has no usable checkpoint.
-  """
-  place = workdir.Workdir(folder)
-  config = place.config()
-  task = tasks.make_task(config, place.data())
-  params, _ = trainer.load_best_params(config, task, place)
-  longest = 1 if task.max_length == 3 else config.data.max_path_length
-  model = training.build_model(config, task.data.vocabulary, task.max_length)
-  return Model(model, params, task.data, longest)
+Labels = questions.Labels
+_EVERYONE = known.Restriction()
 
 
 class Model:
   """A trained model and the data it was trained on.
 
+  The first question of a kind compiles; later ones do not, however many they
+  are. Memory is bounded: questions are asked in batches.
+
   Attributes:
     data: labels and splits.
     max_path_length: relations in the longest question it was trained on.
+    parser: reads labels, see `questions.Parser`.
   """
 
-  def __init__(self, model: Any, params: Any, data: Any, max_path_length: int):
+  def __init__(
+    self, model: Any, params: Any, data: arrays.DataSet, max_path_length: int
+  ):
     self.data = data
     self.max_path_length = max_path_length
-    self._model = model
-    self._params = params
+    self.parser = questions.Parser(data.vocabulary, max_path_length)
+    self._scorer = scorer.Scorer(model, params)
     self._known = known.KnownAnswers(data)
-    self._batch_size = evaluation.batch_rows(model.num_entities)
-    self._log_probabilities = parallel.map_devices(self._on_device)
+
+  @property
+  def batch_size(self) -> int:
+    """How many questions are asked at a time."""
+    return self._scorer.batch_size
+
+  @property
+  def num_layers(self) -> int:
+    """The blocks of the encoder."""
+    layers: int = self._scorer.model.num_layers
+    return layers
 
   def predict(
     self,
@@ -88,172 +62,224 @@ class Model:
     *,
     top: int = 10,
     new_only: bool = False,
+    exclude_own: bool = False,
     type_matching: bool = False,
     candidates: Sequence[str] | None = None,
   ) -> Any:
     """The best answers to a question, or to each of several.
 
     Args:
-      question: labels with `?` first or last, or a list of such.
+      question: labels with `?` first or last, such as `('France', 'borders',
+        '?')`, with several relations if the model was trained on paths; or a
+        list of such.
       top: answers a question gets, at most.
       new_only: leave out answers that are known from any split.
+      exclude_own: leave out the entity that the question names.
       type_matching: only entities that are found beside the question's
         outermost relation, on this side, in some fact.
       candidates: only these entities.
 
     Returns:
-      A list of `Prediction`, best first; a list of such lists for several
-      questions. Entities of equal score come in the order of their ids.
+      `records.Records` of `Prediction`, best first; Records of such Records
+      for several questions. Entities of equal score come in the order of their
+      ids.
 
     Raises:
       QuestionError: an unknown label, no `?` at an end, or more relations than
         the model was trained on.
     """
-    if top < 1:
-      raise QuestionError(f'top is {top}: expected at least 1')
-    single = bool(question) and isinstance(question[0], str)
-    asked = [question] if single else list(question)
-    parsed = [self._parse(labels) for labels in asked]  # type: ignore[arg-type]
+    asked = questions.as_list(question)
+    parsed = list(map(self.parser.question, asked))
     allowed = None
     if candidates is not None:
-      allowed = np.zeros(self._model.num_entities, dtype=bool)
-      allowed[[self._entity(label) for label in candidates]] = True
-    answers: list[list[Prediction]] = []
-    for start in range(0, len(parsed), self._batch_size):
-      part = parsed[start : start + self._batch_size]
-      scores = self._score(part)
-      known_masks = self._known_masks(part)
-      for row, one in enumerate(part):
-        competing = np.ones(scores.shape[1], dtype=bool)
-        if allowed is not None:
-          competing &= allowed
-        if type_matching:
-          ends = np.zeros_like(competing)
-          ends[self._known.ends(one)] = True
-          competing &= ends
-        if new_only:
-          for mask in known_masks.values():
-            competing &= ~mask[row]
-        best = _best(scores[row], competing, top)
-        answers.append(
-          [
-            Prediction(
-              label=self.data.vocabulary.entities[entity],
-              rank=rank,
-              score=float(scores[row, entity]),
-              probability=float(np.exp(scores[row, entity])),
-              known_in=next(
-                (
-                  split
-                  for split in graph.SPLITS
-                  if known_masks[split][row, entity]
-                ),
-                '',
-              ),
-            )
-            for rank, entity in best
-          ]
-        )
-    return answers[0] if single else answers
-
-  def _parse(self, labels: Labels) -> known.Question:
-    vocabulary = self.data.vocabulary
-    shown = ' '.join(map(repr, labels))
-    if len(labels) < 3:
-      raise QuestionError(
-        f'{shown}: expected an entity, one or more relations and {UNKNOWN!r}'
-      )
-    if (labels[0] == UNKNOWN) == (labels[-1] == UNKNOWN):
-      raise QuestionError(
-        f'{shown}: expected {UNKNOWN!r} at one end: the model predicts one '
-        'entity, and no relations'
-      )
-    relations = labels[1:-1]
-    if UNKNOWN in relations:
-      raise QuestionError(
-        f'{shown}: the model was never trained to predict a relation'
-      )
-    if len(relations) > self.max_path_length:
-      raise QuestionError(
-        f'{shown}: {len(relations)} relations: the model was trained on at '
-        f'most {self.max_path_length}'
-      )
-    asks_head = labels[0] == UNKNOWN
-    try:
-      return known.Question(
-        entity=self._entity(labels[-1] if asks_head else labels[0]),
-        relations=tuple(map(vocabulary.relation_id, relations)),
-        asks_head=asks_head,
-      )
-    except KeyError as error:
-      raise QuestionError(f'{shown}: {error.args[0]}') from None
-
-  def _entity(self, label: str) -> int:
-    try:
-      return int(self.data.vocabulary.entity_id(label))
-    except KeyError as error:
-      raise QuestionError(error.args[0]) from None
-
-  def _known_masks(
-    self, questions: list[known.Question]
-  ) -> dict[str, np.ndarray]:
-    """Whether each entity is a known answer, by split: bool [B, V]."""
-    rows = np.arange(len(questions))
-    return {
-      split: self._known.answers(questions, split).mask(rows)
-      for split in graph.SPLITS
-    }
-
-  def _score(self, questions: list[known.Question]) -> np.ndarray:
-    """Log-probabilities of all entities for B questions: float32 [B, V].
-
-    The batch always has the same shape, so that nothing is compiled twice.
-    """
-    vocabulary = self.data.vocabulary
-    width = self._model.max_length
-    size = self._batch_size
-    tokens = np.full((size, width), vocabulary.pad_id, dtype=np.int32)
-    position = np.zeros(size, dtype=np.int32)
-    for row, question in enumerate(questions):
-      relations = np.array(question.relations) + vocabulary.num_entities
-      ends = [question.entity, vocabulary.mask_id]
-      first, last = ends[::-1] if question.asks_head else ends
-      sequence = [first, *relations, last]
-      tokens[row, : len(sequence)] = sequence
-      position[row] = 0 if question.asks_head else len(sequence) - 1
-    tokens[len(questions) :] = tokens[0]
-    batch = parallel.shard({'tokens': tokens, 'mask_position': position})
-    with jax.default_matmul_precision('highest'):
-      unusable, scores = self._log_probabilities(self._params, batch, None)
-    if int(unusable):
-      raise FloatingPointError(
-        'scores that are not finite numbers: these parameters cannot be asked'
-      )
-    scores = np.asarray(scores).reshape(size, -1)
-    return scores[: len(questions)]
-
-  def _on_device(
-    self, params: Any, batch: dict[str, jax.Array], _: None
-  ) -> tuple[jax.Array, jax.Array]:
-    logits: Any = self._model.apply(
-      {'params': params}, batch['tokens'], batch['mask_position']
+      if isinstance(candidates, str):
+        raise QuestionError(f'candidates are {candidates!r}: expected a list')
+      allowed = np.array([self.parser.entity(c) for c in candidates], np.int64)
+    restriction = known.Restriction(
+      new_only=new_only,
+      exclude_own=exclude_own,
+      type_matching=type_matching,
+      candidates=allowed,
     )
-    scores = jax.nn.log_softmax(logits)
-    unusable = (~jnp.isfinite(scores)).sum()
-    return parallel.sum_over_devices(unusable), scores
+    answers = self.answer(parsed, top, restriction)
+    return answers[0] if asked[:1] == [question] else answers
 
+  def answer(
+    self,
+    asked: Sequence[known.Question],
+    top: int,
+    restriction: known.Restriction = _EVERYONE,
+  ) -> records.Records[records.Records[Prediction]]:
+    """Like `predict`, of questions that were read before."""
+    if top < 1:
+      raise QuestionError(f'top is {top}: expected at least 1')
+    answers: records.Records[records.Records[Prediction]] = records.Records()
+    top = min(top, self.data.vocabulary.num_entities)
+    for start in range(0, len(asked), self.batch_size):
+      part = list(asked[start : start + self.batch_size])
+      facts = self._known.by_split(part)
+      competing = None
+      if not restriction.is_none:
+        competing = self._known.competing(part, facts, restriction)
+      entities, scores = self._scorer.best(self._queries(part), top, competing)
+      known_in = known.first_split(facts, entities)
+      labels = self.data.vocabulary.entities
+      answers += records.predictions(labels, entities, scores, known_in)
+    return answers
 
-def _best(
-  scores: np.ndarray, competing: np.ndarray, top: int
-) -> list[tuple[int, int]]:
-  """(rank, entity) of the best competing entities, by score, then id."""
-  entities = np.flatnonzero(competing)
-  top = min(top, len(entities))
-  if not top:
-    return []
-  negative = -scores[entities]
-  # All that tie with the last place are sorted, so that ids decide among them.
-  limit = np.partition(negative, top - 1)[top - 1]
-  near = np.flatnonzero(negative <= limit)
-  order = near[np.argsort(negative[near], kind='stable')][:top]
-  return [(rank, int(entities[i])) for rank, i in enumerate(order, start=1)]
+  def rank(
+    self,
+    facts: Labels | Sequence[Labels],
+    *,
+    side: str = 'both',
+    splits: Sequence[str] = graph.SPLITS,
+    type_matching: bool = False,
+  ) -> records.Records[Ranking]:
+    """Where the ends of facts stand among entities not known to fit.
+
+    With the defaults, ranks of triples are those of filtered link prediction.
+    For paths, `side='tail', splits=('train', 'test'), type_matching=True` gives
+    the ranks behind the quantiles of the test split.
+
+    Args:
+      facts: a triple or path of labels without `?`, or a list of such.
+      side: the end to ask for: `head`, `tail` or `both`.
+      splits: whose facts tell which entities are known to fit, and do not
+        compete; those of train always do.
+      type_matching: rank only among entities found beside the outermost
+        relation, on this side, in some fact of `splits`.
+
+    Returns:
+      A record for each fact and side: of the first fact the tail and the head,
+      then of the next.
+
+    Raises:
+      QuestionError: as in `predict`; a side or split there is not.
+    """
+    sides = questions.sides(side)
+    parsed = list(map(self.parser.fact, questions.as_list(facts)))
+    for split in splits:
+      if split not in graph.SPLITS:
+        raise QuestionError(f'split {split!r}: expected some of {graph.SPLITS}')
+    restriction = known.Restriction(
+      splits=tuple(splits), new_only=True, type_matching=type_matching
+    )
+    asked = [(fact, end) for fact in parsed for end in sides]
+    rankings: records.Records[Ranking] = records.Records()
+    for start in range(0, len(asked), self.batch_size):
+      part = asked[start : start + self.batch_size]
+      asking = [fact.question(end) for fact, end in part]
+      gold = np.array([fact.answer(end) for fact, end in part], np.int32)
+      facts_known = self._known.by_split(asking)
+      competing = self._known.competing(asking, facts_known, restriction)
+      ranks, scores = self._scorer.place(self._queries(asking, gold), competing)
+      known_in = known.first_split(facts_known, gold[:, None])[:, 0]
+      for row, (fact, end) in enumerate(part):
+        rankings.append(
+          Ranking(
+            fact=fact.labels,
+            side=end,
+            rank=float(ranks.realistic[row]),
+            optimistic=int(ranks.optimistic[row]),
+            pessimistic=int(ranks.pessimistic[row]),
+            candidates=int(ranks.candidates[row]),
+            score=float(scores[row]),
+            probability=float(np.exp(scores[row])),
+            known_in=str(known_in[row]),
+          )
+        )
+    return rankings
+
+  def score(
+    self, facts: Labels | Sequence[Labels], *, side: str = 'tail'
+  ) -> np.ndarray:
+    """The log-probability of each fact's entity at one end, given the rest.
+
+    Args:
+      facts: a triple or path of labels without `?`, or a list of N such.
+      side: `tail`, `head`, or `both` for the mean of the two.
+
+    Returns:
+      float32 [N].
+    """
+    sides = questions.sides(side)
+    parsed = list(map(self.parser.fact, questions.as_list(facts)))
+    total = np.zeros(len(parsed), dtype=np.float32)
+    everyone = self.data.vocabulary.num_entities
+    for end in sides:
+      for start in range(0, len(parsed), self.batch_size):
+        part = parsed[start : start + self.batch_size]
+        queries = self._queries(
+          [fact.question(end) for fact in part],
+          np.array([fact.answer(end) for fact in part], np.int32),
+        )
+        competing = np.ones((len(part), everyone), dtype=bool)
+        _, scores = self._scorer.place(queries, competing)
+        total[start : start + len(part)] += scores
+    return total / np.float32(len(sides))
+
+  def embed(
+    self, sequences: Labels | Sequence[Labels], *, layer: int | None = None
+  ) -> embeddings.Contextual:
+    """Contextual embeddings of every position of sequences.
+
+    Args:
+      sequences: a triple or path of labels, or a list of N such; `?` at one end
+        stands for the masked entity.
+      layer: after how many blocks: 0 is the input, `num_layers`, or None, the
+        final hidden states.
+
+    Returns:
+      `vectors` float32 [N, K, D] and what they are of.
+
+    Raises:
+      QuestionError: as in `predict`; a layer there is not.
+    """
+    asked = map(self.parser.sequence, questions.as_list(sequences))
+    tokens = self.parser.tokens(list(asked), self.width)
+    empty = np.zeros((0, self.width, self._scorer.model.hidden_size))
+    vectors = [part for _, part in self.encode(tokens, layer)]
+    return embeddings.Contextual(
+      vectors=np.concatenate([empty.astype(np.float32), *vectors]),
+      tokens=tokens,
+      labels=self.data.vocabulary.token_labels,
+      layer=self.num_layers if layer is None else layer,
+    )
+
+  def embed_elements(self) -> embeddings.Static:
+    """The static embeddings: the model's input for each entity and relation."""
+    vocabulary = self.data.vocabulary
+    count = vocabulary.num_entities + vocabulary.num_relations
+    table = np.asarray(self._scorer.params['element_embedding'])
+    return embeddings.Static(
+      vectors=table[:count],
+      labels=vocabulary.token_labels[:count],
+      num_entities=vocabulary.num_entities,
+    )
+
+  def encode(
+    self, tokens: np.ndarray, layer: int | None = None
+  ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields tokens [B, K] and their hidden states [B, K, D], by batches."""
+    layer = self.num_layers if layer is None else layer
+    if not 0 <= layer <= self.num_layers:
+      raise QuestionError(
+        f'layer is {layer}: expected 0 (the input) to {self.num_layers}'
+      )
+    for start in range(0, len(tokens), self.batch_size):
+      part = tokens[start : start + self.batch_size]
+      yield part, self._scorer.encode(part, layer)
+
+  @property
+  def width(self) -> int:
+    """Tokens in a row of the model's input: K."""
+    width: int = self._scorer.model.max_length
+    return width
+
+  def _queries(
+    self, asked: list[known.Question], gold: np.ndarray | None = None
+  ) -> queries.Queries:
+    answers = np.zeros(0, np.int32) if gold is None else gold
+    return questions.to_queries(
+      asked, answers, self.data.vocabulary, self.width
+    )

@@ -1,6 +1,7 @@
 """A graph to walk: which entities are reached along which relations."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -174,6 +175,32 @@ class Adjacency:
       self.num_entities,
     )
 
+  def _neighbors(
+    self, entities: np.ndarray, relations: np.ndarray
+  ) -> Iterator[np.ndarray]:
+    """Yields where one entity leads by one relation, sorted: int32 [ids].
+
+    Args:
+      entities: int32 [M].
+      relations: int64 [M].
+    """
+    keys = relations.astype(np.int64) * self.num_entities + entities
+    first = np.searchsorted(self._edge_keys, keys, side='left')
+    end = np.searchsorted(self._edge_keys, keys, side='right')
+    for low, high in zip(first.tolist(), end.tolist(), strict=True):
+      yield self._tails[low:high]
+
+  @functools.cached_property
+  def _edge_keys(self) -> np.ndarray:
+    """Relation and head of each edge as one number, ascending: int64 [E]."""
+    head, relation, _ = self.edges.T
+    return relation.astype(np.int64) * self.num_entities + head
+
+  @functools.cached_property
+  def _tails(self) -> np.ndarray:
+    """The tail of each edge: int32 [E]."""
+    return np.ascontiguousarray(self.edges[:, 2])
+
   def _follow(
     self, reached: scipy.sparse.csr_array, moves: np.ndarray
   ) -> tuple[scipy.sparse.csr_array, np.ndarray]:
@@ -190,9 +217,15 @@ class Adjacency:
     new: dict[bytes, int] = {}  # a set's sorted ids -> its row
     ends = np.empty(len(moves), dtype=np.int64)
     sets, relations = np.divmod(moves, self.num_relations)
-    for relation in np.unique(relations):
+    alone = np.diff(reached.indptr)[sets] == 1
+    moving = np.flatnonzero(alone)
+    entities = reached.indices[reached.indptr[sets[moving]]]
+    arrived: Iterator[np.ndarray] = self._neighbors(entities, relations[moving])
+    for move, ids in zip(moving, arrived, strict=True):
+      ends[move] = new.setdefault(ids.tobytes(), len(new))
+    for relation in np.unique(relations[~alone]):
       step = self.matrix(relation)
-      moving = np.flatnonzero(relations == relation)
+      moving = np.flatnonzero((relations == relation) & ~alone)
       arrived = _products(reached, sets[moving], step)
       for move, ids in zip(moving, arrived, strict=True):
         ends[move] = new.setdefault(ids.tobytes(), len(new))

@@ -13,6 +13,8 @@ import numpy as np
 
 from coke_jax.data import files
 
+_MOST_COMPARED = 100_000  # labels, when the closest ones are looked for
+
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
@@ -52,6 +54,11 @@ class Vocabulary:
     """Rows of the element embedding."""
     return self.pad_id + 1
 
+  @property
+  def token_labels(self) -> tuple[str, ...]:
+    """The label of each token id; MASK and PAD in brackets."""
+    return (*self.entities, *self.relations, '[MASK]', '[PAD]')
+
   @functools.cached_property
   def entity_ids(self) -> dict[str, int]:
     """Entity label -> id."""
@@ -62,21 +69,21 @@ class Vocabulary:
     """Relation label -> index among the relations."""
     return {label: index for index, label in enumerate(self.relations)}
 
-  def entity_id(self, label: str) -> int:
+  def entity_id(self, label: str, *, hints: bool = True) -> int:
     """The id of an entity.
 
     Raises:
-      KeyError: an unknown label, with the closest known ones.
+      KeyError: an unknown label, with the closest known ones if `hints`.
     """
-    return _look_up(label, self.entity_ids, 'entity')
+    return _look_up(label, self.entity_ids, 'entity', hints)
 
-  def relation_id(self, label: str) -> int:
+  def relation_id(self, label: str, *, hints: bool = True) -> int:
     """The index of a relation among the relations.
 
     Raises:
-      KeyError: an unknown label, with the closest known ones.
+      KeyError: an unknown label, with the closest known ones if `hints`.
     """
-    return _look_up(label, self.relation_ids, 'relation')
+    return _look_up(label, self.relation_ids, 'relation', hints)
 
 
 def sort_labels(
@@ -96,17 +103,28 @@ def sort_labels(
 
 
 def closest(label: str, known: Iterable[str], count: int = 3) -> list[str]:
-  """The known labels that look most like `label`, best first."""
+  """The known labels that look most like `label`, best first.
+
+  Among very many, only those that begin and end alike are looked at.
+  """
+  wanted = label.lower()
   lowered: dict[str, str] = {}
   for name in known:
     lowered.setdefault(name.lower(), name)
-  matches = difflib.get_close_matches(label.lower(), lowered, n=count)
+  compared = list(lowered)
+  if len(compared) > _MOST_COMPARED:
+    compared = [
+      name
+      for name in compared
+      if name[:2] == wanted[:2] or name[-4:] == wanted[-4:]
+    ][:_MOST_COMPARED]
+  matches = difflib.get_close_matches(wanted, compared, n=count)
   return [lowered[match] for match in matches]
 
 
-def _look_up(label: str, ids: dict[str, int], kind: str) -> int:
+def _look_up(label: str, ids: dict[str, int], kind: str, hints: bool) -> int:
   if label in ids:
     return ids[label]
-  near = closest(label, ids)
+  near = closest(label, ids) if hints else []
   hint = f': did you mean {" or ".join(map(repr, near))}?' if near else ''
   raise KeyError(f'unknown {kind} {label!r}{hint}')

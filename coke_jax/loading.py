@@ -1,0 +1,29 @@
+"""From a folder to a model that can be asked."""
+
+import os
+
+from coke_jax import export, predict, tasks, trainer, training, workdir
+
+
+def load(folder: str | os.PathLike[str]) -> predict.Model:
+  """The model of a work folder, with the parameters that validated best.
+
+  Args:
+    folder: a work folder, or an exported one.
+
+  Raises:
+    workdir.WorkdirError: the folder holds no run, or a damaged one.
+    checkpoint.CheckpointError: it has no usable checkpoint.
+    export.ExportError: it was exported, and is damaged.
+  """
+  if export.is_export(folder):
+    config, data, params, _ = export.read(folder)
+    task = tasks.make_task(config, data)
+  else:
+    place = workdir.Workdir(folder)
+    config = place.config()
+    task = tasks.make_task(config, place.data())
+    params, _ = trainer.load_best_params(config, task, place)
+  longest = 1 if task.max_length == 3 else config.data.max_path_length
+  model = training.build_model(config, task.data.vocabulary, task.max_length)
+  return predict.Model(model, params, task.data, longest)

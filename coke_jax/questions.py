@@ -1,0 +1,239 @@
+"""From labels to ids: questions, facts and sequences that a model can be asked.
+
+A question is a path of labels with `?` at one end: `(head, relation, '?')`,
+`('?', relation, tail)`, or with several relations in between. A fact has no
+`?`. What the model was never trained on is refused with the reason.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from coke_jax.data import known, queries
+from coke_jax.data import vocabulary as vocabulary_lib
+
+UNKNOWN = '?'
+SIDES = ('tail', 'head')
+
+Labels = Sequence[str]
+
+
+class QuestionError(ValueError):
+  """A question that the model cannot be asked, with the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+  """A triple or path as ids.
+
+  Attributes:
+    labels: as they were given.
+    head: an entity id.
+    relations: indices of the relations between the two, one or more.
+    tail: an entity id.
+  """
+
+  labels: tuple[str, ...]
+  head: int
+  relations: tuple[int, ...]
+  tail: int
+
+  def question(self, side: str) -> known.Question:
+    """The question whose answer is the entity at `side`."""
+    asks_head = side == 'head'
+    return known.Question(
+      self.tail if asks_head else self.head, self.relations, asks_head
+    )
+
+  def answer(self, side: str) -> int:
+    """The entity at `side`."""
+    return self.head if side == 'head' else self.tail
+
+
+class Parser:
+  """Reads labels as ids of one vocabulary.
+
+  Attributes:
+    vocabulary: the labels that are known.
+    max_path_length: relations in the longest path the model was trained on.
+  """
+
+  def __init__(
+    self, vocabulary: vocabulary_lib.Vocabulary, max_path_length: int
+  ):
+    self.vocabulary = vocabulary
+    self.max_path_length = max_path_length
+
+  def question(self, labels: Labels, *, hints: bool = True) -> known.Question:
+    """The ids of a question.
+
+    Args:
+      labels: with `?` first or last.
+      hints: whether the error of an unknown label looks for the closest ones,
+        which takes a moment in a large vocabulary.
+
+    Raises:
+      QuestionError: an unknown label, no `?` at an end, or more relations than
+        the model was trained on.
+    """
+    relations = self._relations(labels, hints)
+    if (labels[0] == UNKNOWN) == (labels[-1] == UNKNOWN):
+      raise QuestionError(
+        f'{_show(labels)}: expected {UNKNOWN!r} at one end: the model predicts '
+        'one entity, and no relations'
+      )
+    asks_head = labels[0] == UNKNOWN
+    given = labels[-1] if asks_head else labels[0]
+    return known.Question(
+      self._entity(labels, given, hints), relations, asks_head
+    )
+
+  def fact(self, labels: Labels) -> Fact:
+    """The ids of a complete triple or path.
+
+    Raises:
+      QuestionError: an unknown label, or more relations than the model was
+        trained on.
+    """
+    relations = self._relations(labels, hints=True)
+    return Fact(
+      tuple(labels),
+      self._entity(labels, labels[0], hints=True),
+      relations,
+      self._entity(labels, labels[-1], hints=True),
+    )
+
+  def sequence(self, labels: Labels, *, hints: bool = True) -> list[int]:
+    """The token ids of a question or a fact, `?` as the MASK.
+
+    Raises:
+      QuestionError: as in `question`; or both ends are `?`.
+    """
+    relations = self._relations(labels, hints)
+    if labels[0] == labels[-1] == UNKNOWN:
+      raise QuestionError(
+        f'{_show(labels)}: expected {UNKNOWN!r} at one end at most: the model '
+        'was never trained with both entities masked'
+      )
+    head, tail = (
+      self.vocabulary.mask_id
+      if label == UNKNOWN
+      else self._entity(labels, label, hints)
+      for label in (labels[0], labels[-1])
+    )
+    first = self.vocabulary.num_entities
+    return [head, *(first + relation for relation in relations), tail]
+
+  def tokens(
+    self, sequences: Sequence[Sequence[int]], width: int
+  ) -> np.ndarray:
+    """N sequences of token ids, filled up with PAD: int32 [N, width]."""
+    shape = (len(sequences), width)
+    tokens = np.full(shape, self.vocabulary.pad_id, dtype=np.int32)
+    for row, sequence in enumerate(sequences):
+      tokens[row, : len(sequence)] = sequence
+    return tokens
+
+  def entity(self, label: str) -> int:
+    """The id of an entity.
+
+    Raises:
+      QuestionError: an unknown label, with the closest known ones.
+    """
+    try:
+      return self.vocabulary.entity_id(label)
+    except KeyError as error:
+      raise QuestionError(error.args[0]) from None
+
+  def _relations(self, labels: Labels, hints: bool) -> tuple[int, ...]:
+    """The relations' indices, after all that holds for any sequence."""
+    if isinstance(labels, str):
+      raise QuestionError(
+        f'{labels!r} is one text: expected a sequence of labels, such as '
+        f"('head', 'relation', {UNKNOWN!r})"
+      )
+    if not all(isinstance(label, str) for label in labels):
+      raise QuestionError(f'{labels!r}: expected labels, which are texts')
+    if len(labels) < 3:
+      raise QuestionError(
+        f'{_show(labels)}: expected an entity, one or more relations and an '
+        f'entity, or {UNKNOWN!r} in its place'
+      )
+    relations = labels[1:-1]
+    if UNKNOWN in relations and UNKNOWN not in self.vocabulary.relation_ids:
+      raise QuestionError(
+        f'{_show(labels)}: the model was never trained to predict a relation: '
+        f'expected {UNKNOWN!r} at an end'
+      )
+    if len(relations) > self.max_path_length:
+      raise QuestionError(
+        f'{_show(labels)}: {len(relations)} relations: the model was trained '
+        f'on at most {self.max_path_length}'
+      )
+    try:
+      return tuple(
+        self.vocabulary.relation_id(label, hints=hints) for label in relations
+      )
+    except KeyError as error:
+      raise QuestionError(f'{_show(labels)}: {error.args[0]}') from None
+
+  def _entity(self, labels: Labels, label: str, hints: bool) -> int:
+    try:
+      return self.vocabulary.entity_id(label, hints=hints)
+    except KeyError as error:
+      raise QuestionError(f'{_show(labels)}: {error.args[0]}') from None
+
+
+def to_queries(
+  asked: Sequence[known.Question],
+  answers: np.ndarray,
+  vocabulary: vocabulary_lib.Vocabulary,
+  width: int,
+) -> queries.Queries:
+  """Questions as masked sequences.
+
+  Args:
+    asked: N questions.
+    answers: int32 [N], the gold answers; or none at all, [0].
+    vocabulary: gives relations and MASK their token ids.
+    width: K, tokens in a row.
+
+  Returns:
+    N queries, with the given answers.
+  """
+  tokens = np.full((len(asked), width), vocabulary.pad_id, dtype=np.int32)
+  position = np.zeros(len(asked), dtype=np.int32)
+  for row, question in enumerate(asked):
+    relations = [vocabulary.num_entities + r for r in question.relations]
+    ends = [question.entity, vocabulary.mask_id]
+    first, last = ends[::-1] if question.asks_head else ends
+    sequence = [first, *relations, last]
+    tokens[row, : len(sequence)] = sequence
+    position[row] = 0 if question.asks_head else len(sequence) - 1
+  counts = np.zeros(len(asked) + 1, dtype=np.int64)
+  if len(answers):
+    counts = np.arange(len(asked) + 1)
+  return queries.Queries(tokens, position, counts, answers)
+
+
+def as_list(given: Labels | Sequence[Labels]) -> list[Labels]:
+  """One sequence of labels, or several, as a list of sequences."""
+  if isinstance(given, str) or (given and isinstance(given[0], str)):
+    return [given]  # type: ignore[list-item]  # it is the one sequence
+  return list(given)
+
+
+def sides(side: str) -> tuple[str, ...]:
+  """The ends that `head`, `tail` or `both` stands for.
+
+  Raises:
+    QuestionError: it is none of these.
+  """
+  if side not in (*SIDES, 'both'):
+    raise QuestionError(f"side is {side!r}: expected 'head', 'tail' or 'both'")
+  return SIDES if side == 'both' else (side,)
+
+
+def _show(labels: Labels) -> str:
+  return ' '.join(map(repr, labels))

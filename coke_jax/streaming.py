@@ -1,0 +1,312 @@
+"""Any number of questions or sequences, from lines to lines.
+
+What a line of input holds: the labels of a question, `head TAB relation TAB ?`
+or `? TAB relation TAB tail`, with more relations in between for a path, either
+in columns of their own or in one as the path files have them
+(`Mali TAB borders,currency TAB ?`). Sequences to embed may also have no `?`.
+
+Lines are read, asked and written in batches, so that memory does not grow with
+their number.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, TypeVar
+
+import tqdm
+
+from coke_jax import embeddings, options, predict, questions, records
+from coke_jax.data import files, known
+
+TSV_COLUMNS = (
+  'line',
+  'asked',
+  'head',
+  'relations',
+  'tail',
+  'rank',
+  'score',
+  'probability',
+  'known_in',
+)
+_MOST_HINTS = 20  # bad lines whose unknown labels are looked up at length
+_DIGITS = 6  # of scores and probabilities in a TSV
+
+Parsed = TypeVar('Parsed')
+
+
+class StreamError(ValueError):
+  """A line that cannot be asked, or answers that cannot be written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LineFormat:
+  """How the labels of a question lie on a line.
+
+  Attributes:
+    delimiter: the text between two columns.
+    relation_delimiter: the text between the relations of a path in one column;
+      empty: each relation has its own.
+  """
+
+  delimiter: str = '\t'
+  relation_delimiter: str = ''
+
+  def labels(self, line: str, known_relations: dict[str, int]) -> list[str]:
+    """The labels of a line."""
+    fields = line.split(self.delimiter)
+    relations: list[str] = []
+    for field in fields[1:-1]:
+      if field in known_relations or not self.relation_delimiter:
+        relations.append(field)
+      else:
+        relations += field.split(self.relation_delimiter)
+    return [*fields[:1], *relations, *fields[1:][-1:]]
+
+
+@dataclasses.dataclass
+class Lines:
+  """Lines of input on their way, and how many could not be used.
+
+  Attributes:
+    path: the file, or `-` for standard input.
+    layout: how labels lie on a line.
+    skip_bad: whether a bad line is reported and left out, not an error.
+    read: lines of text read so far.
+    skipped: bad lines so far.
+  """
+
+  path: str
+  layout: LineFormat
+  skip_bad: bool = False
+  read: int = 0
+  skipped: int = 0
+
+  @property
+  def name(self) -> str:
+    """What messages call the input."""
+    return '<stdin>' if self.path == options.STANDARD else self.path
+
+  def batches(
+    self,
+    parse: Callable[..., Parsed],
+    known_relations: dict[str, int],
+    size: int,
+    progress: str,
+  ) -> Iterator[list[tuple[int, list[str], Parsed]]]:
+    """Yields batches of (line number, labels, what `parse` makes of them).
+
+    Raises:
+      StreamError: a bad line, unless these are skipped.
+      files.DataError: the input cannot be read.
+    """
+    batch: list[tuple[int, list[str], Parsed]] = []
+    with tqdm.tqdm(desc=progress, unit='line', total=self._count()) as bar:
+      for number, line in self._lines():
+        self.read += 1
+        labels = self.layout.labels(line, known_relations)
+        try:
+          parsed = parse(labels, hints=self.skipped < _MOST_HINTS)
+        except questions.QuestionError as error:
+          self._bad(StreamError(f'{self.name}:{number}: {error}'))
+          continue
+        batch.append((number, labels, parsed))
+        if len(batch) == size:
+          yield batch
+          bar.update(self.read - bar.n)
+          batch = []
+      if batch:
+        yield batch
+      bar.update(self.read - bar.n)
+
+  def _lines(self) -> Iterator[tuple[int, str]]:
+    if self.path == options.STANDARD:
+      return files.read_stream(sys.stdin.buffer, self.name, self._bad)
+    return files.read_lines(pathlib.Path(self.path), self._bad)
+
+  def _bad(self, error: ValueError) -> None:
+    """Raises the error of a bad line, or reports it."""
+    if not self.skip_bad:
+      raise error from None
+    self.skipped += 1
+    tqdm.tqdm.write(f'skipped {error}', file=sys.stderr)
+
+  def _count(self) -> int | None:
+    """How many lines there are, for the progress bar; None if only once."""
+    if self.path == options.STANDARD or not _is_regular(self.path):
+      return None
+    ignored: list[files.DataError] = []  # met again when the line is asked
+    return sum(
+      1 for _ in files.read_lines(pathlib.Path(self.path), ignored.append)
+    )
+
+
+def answer(
+  model: predict.Model,
+  lines: Lines,
+  output: str,
+  *,
+  form: str,
+  top: int,
+  restriction: known.Restriction,
+) -> tuple[int, int]:
+  """Answers the questions of `lines`, and writes the answers.
+
+  As TSV: a header, then a line an answer, which holds the fact that it makes
+  with its question. As JSON lines: an object a question, with all its answers.
+
+  Args:
+    model: who is asked.
+    lines: the questions.
+    output: a file, which is written as a whole or not at all; `-` for standard
+      output.
+    form: `tsv` or `jsonl`.
+    top: answers a question gets, at most.
+    restriction: what may be an answer.
+
+  Returns:
+    How many questions were asked, and how many of them have no answer that is
+    let compete.
+
+  Raises:
+    StreamError: a bad line, or labels that a TSV cannot hold.
+    files.DataError: the input cannot be read.
+    OSError: the output cannot be written.
+  """
+  words = model.data.vocabulary
+  joint = lines.layout.relation_delimiter or '\t'
+  if form == 'tsv':
+    _check_tabs((*words.entities, *words.relations))
+  asked = without = 0
+  with _writing(output) as out:
+    if form == 'tsv':
+      out.write('\t'.join(TSV_COLUMNS) + '\n')
+    for batch in lines.batches(
+      model.parser.question, words.relation_ids, model.batch_size, 'asking'
+    ):
+      parsed = [question for _, _, question in batch]
+      replies = model.answer(parsed, top, restriction)
+      for (number, labels, question), reply in zip(batch, replies, strict=True):
+        if form == 'tsv':
+          out.writelines(_tsv(number, labels, question, reply, joint))
+        else:
+          out.write(_json(number, labels, reply))
+      out.flush()
+      asked += len(batch)
+      without += sum(not reply for reply in replies)
+  return asked, without
+
+
+def embed(
+  model: predict.Model, lines: Lines, output: str, layer: int | None = None
+) -> int:
+  """Writes the contextual embeddings of the sequences of `lines`.
+
+  Args:
+    model: who reads them.
+    lines: the sequences.
+    output: an .npz file, or else a folder for TensorBoard's projector; see
+      `embeddings`.
+    layer: after how many blocks; None: all.
+
+  Returns:
+    How many sequences were embedded.
+
+  Raises:
+    As `answer`.
+  """
+  words = model.data.vocabulary
+  embedded = 0
+
+  def batches() -> Iterator[Any]:
+    nonlocal embedded
+    for batch in lines.batches(
+      model.parser.sequence, words.relation_ids, model.batch_size, 'embedding'
+    ):
+      embedded += len(batch)
+      yield from model.encode(
+        model.parser.tokens([tokens for _, _, tokens in batch], model.width),
+        layer,
+      )
+
+  embeddings.write_contextual(
+    output,
+    batches(),
+    words.token_labels,
+    model.num_layers if layer is None else layer,
+  )
+  return embedded
+
+
+def _tsv(
+  number: int,
+  labels: list[str],
+  question: known.Question,
+  reply: Iterable[records.Prediction],
+  joint: str,
+) -> Iterator[str]:
+  """A line for each answer to a question."""
+  relations = joint.join(labels[1:-1])
+  for one in reply:
+    head, tail = labels[0], one.label
+    if question.asks_head:
+      head, tail = one.label, labels[-1]
+    cells = (
+      number,
+      'head' if question.asks_head else 'tail',
+      head,
+      relations,
+      tail,
+      one.rank,
+      f'{one.score:.{_DIGITS}g}',
+      f'{one.probability:.{_DIGITS}g}',
+      one.known_in,
+    )
+    yield '\t'.join(map(str, cells)) + '\n'
+
+
+def _json(
+  number: int, labels: list[str], reply: Iterable[records.Prediction]
+) -> str:
+  answers = [dataclasses.asdict(one) for one in reply]
+  line = {'line': number, 'question': labels, 'answers': answers}
+  return json.dumps(line, ensure_ascii=False, allow_nan=False) + '\n'
+
+
+def _check_tabs(labels: Iterable[str]) -> None:
+  for label in labels:
+    if '\t' in label or '\r' in label:
+      raise StreamError(
+        f'label {label!r} holds a tab or a carriage return, which a column '
+        'cannot: expected --format=jsonl for this graph'
+      )
+
+
+@contextlib.contextmanager
+def _writing(output: str) -> Iterator[IO[str]]:
+  """A text file to write, which takes its place only when all is well."""
+  if output == options.STANDARD:
+    # Labels are UTF-8 and lines end alike wherever the program runs.
+    with open(
+      os.dup(sys.stdout.fileno()), 'w', encoding='utf-8', newline='\n'
+    ) as out:
+      yield out
+    return
+  with (
+    files.whole_file(pathlib.Path(output)) as unfinished,
+    unfinished.open('w', encoding='utf-8', newline='\n') as out,
+  ):
+    yield out
+
+
+def _is_regular(path: str) -> bool:
+  try:
+    return stat.S_ISREG(os.stat(path).st_mode)
+  except OSError:
+    return False
