@@ -1,12 +1,13 @@
 """coke_jax: contextualized knowledge graph embedding (CoKE) in JAX and Flax."""
 
-from coke_jax.loading import load
+from coke_jax.loading import EXAMPLE_MODEL, load
 from coke_jax.predict import Model
 from coke_jax.questions import QuestionError
 from coke_jax.records import Prediction, Ranking
 from coke_jax.version import __version__
 
 __all__ = [
+  'EXAMPLE_MODEL',
   'Model',
   'Prediction',
   'QuestionError',

@@ -14,7 +14,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
+
+from coke_jax.data import files
 
 _KEPT = 2  # the newest checkpoints, in case the last one is damaged
 _DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
@@ -29,29 +30,40 @@ class CheckpointError(RuntimeError):
 class Checkpoints:
   """The checkpoints below a folder; use it as a context manager."""
 
-  def __init__(self, folder: pathlib.Path, *, writing: bool):
+  def __init__(self, folder: pathlib.Path, *, writing: bool, run: str = ''):
     """Opens a folder of checkpoints.
 
     Args:
       folder: need not be there yet.
       writing: whether checkpoints will be saved; reading changes nothing.
+      run: whose checkpoints these are, in any words; those of another run are
+        not used. Empty: unknown.
+
+    Raises:
+      CheckpointError: the folder cannot be opened.
     """
     self._folder = folder.absolute()
+    self._run = run
     self._best_step: int | None = None
     self._damaged: set[int] = set()
-    self._manager: ocp.CheckpointManager | None = None
+    self._manager: Any = None
     if writing or folder.is_dir():
-      self._manager = ocp.CheckpointManager(
-        self._folder,
-        options=ocp.CheckpointManagerOptions(
-          preservation_policy=_Preservation(self),
-          create=writing,
-          cleanup_tmp_directories=writing,
-          enable_async_checkpointing=False,
-          step_prefix='step',
-        ),
-        item_names=('state', 'metadata'),
+      ocp = _orbax()
+      options = ocp.CheckpointManagerOptions(
+        preservation_policy=_Preservation(self),
+        create=writing,
+        cleanup_tmp_directories=writing,
+        enable_async_checkpointing=False,
+        step_prefix='step',
       )
+      try:
+        self._manager = ocp.CheckpointManager(
+          self._folder, options=options, item_names=('state', 'metadata')
+        )
+      except Exception as error:  # orbax raises whatever its layers raise
+        raise CheckpointError(
+          f'{self._folder}: cannot be opened: {_reason(error)}'
+        ) from error
 
   def __enter__(self) -> 'Checkpoints':
     return self
@@ -67,14 +79,14 @@ class Checkpoints:
     return sorted(self._manager.all_steps(), reverse=True)
 
   def save(self, step: int, state: Any, metadata: dict[str, Any]) -> None:
-    """Writes a checkpoint; has no effect if the step has a good one already.
+    """Writes a checkpoint, or only the metadata if the step has one already.
 
-    Then only the last two checkpoints and the best one are kept. Damaged ones
-    that were met before are moved out of the way.
+    When it is written, only the last two checkpoints and the best one are kept.
+    Damaged ones that were met before are moved out of the way.
 
     Args:
       step: its number.
-      state: a tree of arrays.
+      state: a tree of arrays; the same one if the step has a checkpoint.
       metadata: what JSON can hold, comes back with the state. `best_step` says
         which checkpoint is the best so far, None if it cannot be told yet.
 
@@ -82,20 +94,29 @@ class Checkpoints:
       CheckpointError: it was not written.
     """
     assert self._manager is not None, 'opened for reading'
-    self._set_damaged_aside()
-    if step in self.steps():
-      return
     self._best_step = metadata['best_step']
     host = jax.device_get(state)
-    saved = self._manager.save(
-      step,
-      args=ocp.args.Composite(
-        state=ocp.args.StandardSave(host),
-        metadata=ocp.args.JsonSave(
-          {**metadata, 'sha256': digest(host, metadata)}
+    signed = {**metadata, 'run': self._run}
+    signed['sha256'] = digest(host, signed)
+    ocp = _orbax()
+    try:
+      self._set_damaged_aside()
+      if step in self.steps():
+        self._amend(step, host, signed)
+        return
+      saved = self._manager.save(
+        step,
+        args=ocp.args.Composite(
+          state=ocp.args.StandardSave(host), metadata=ocp.args.JsonSave(signed)
         ),
-      ),
-    )
+      )
+    except CheckpointError:
+      raise
+    except Exception as error:  # as above: a full disk has many names
+      raise CheckpointError(
+        f'{self._folder}: the checkpoint of step {step} cannot be written: '
+        f'{_reason(error)}'
+      ) from error
     if not saved:
       raise CheckpointError(
         f'{self._folder}: the checkpoint of step {step} was not written'
@@ -147,6 +168,7 @@ class Checkpoints:
       lambda leaf: np.empty(leaf.shape, dtype=leaf.dtype), template
     )
     place = f'{self._folder}: the checkpoint of step {step}'
+    ocp = _orbax()
     try:
       restored = self._manager.restore(
         step,
@@ -158,9 +180,8 @@ class Checkpoints:
       metadata = dict(restored['metadata'])
       state = jax.tree.map(np.asarray, restored['state'])
     except Exception as error:  # orbax raises whatever its layers raise
-      reason = (str(error).splitlines() or [''])[0][:300]
       raise CheckpointError(
-        f'{place} cannot be read: {type(error).__name__}: {reason}'
+        f'{place} cannot be read: {_reason(error)}'
       ) from error
     for path, got in jax.tree_util.tree_leaves_with_path(state):
       expected = dict(jax.tree_util.tree_leaves_with_path(shapes))[path]
@@ -174,7 +195,24 @@ class Checkpoints:
       raise CheckpointError(
         f'{place} is damaged: its content is not what was saved'
       )
+    run = metadata.pop('run', '')
+    if run and self._run and run != self._run:
+      raise CheckpointError(f'{place} is of another run')
     return state, metadata
+
+  def _amend(self, step: int, host: Any, signed: dict[str, Any]) -> None:
+    """Replaces the metadata of a checkpoint, at one stroke."""
+    path = self._folder / f'step_{step}' / 'metadata' / 'metadata'
+    old = json.loads(path.read_text(encoding='utf-8'))
+    if old == signed:
+      return
+    if old.pop('sha256', None) != digest(host, old):
+      raise CheckpointError(
+        f'{self._folder}: the checkpoint of step {step} holds another state '
+        'than the training: move it away'
+      )
+    with files.whole_file(path) as unfinished:
+      unfinished.write_text(json.dumps(signed), encoding='utf-8')
 
   def _set_damaged_aside(self) -> None:
     """Moves damaged checkpoints where they do no harm; deletes nothing."""
@@ -208,6 +246,19 @@ class _Preservation:
       index >= oldest_kept or info.step == best
       for index, info in enumerate(checkpoints)
     ]
+
+
+def _orbax() -> Any:
+  """The library, imported when needed: exported models load without it."""
+  import orbax.checkpoint
+
+  return orbax.checkpoint
+
+
+def _reason(error: Exception) -> str:
+  """An error of any library in a line."""
+  lines = str(error).splitlines() or ['']
+  return f'{type(error).__name__}: {lines[0][:300]}'
 
 
 def digest(state: Any, metadata: dict[str, Any]) -> str:

@@ -1,8 +1,14 @@
 """From a folder to a model that can be asked."""
 
 import os
+import pathlib
 
 from coke_jax import export, predict, tasks, trainer, training, workdir
+
+# A small model that ships with the package, trained by configs/example.py.
+EXAMPLE_MODEL = (
+  pathlib.Path(__file__).parent / 'data' / 'countries' / 'example_model'
+)
 
 
 def load(folder: str | os.PathLike[str]) -> predict.Model:
@@ -24,6 +30,6 @@ def load(folder: str | os.PathLike[str]) -> predict.Model:
     config = place.config()
     task = tasks.make_task(config, place.data())
     params, _ = trainer.load_best_params(config, task, place)
-  longest = 1 if task.max_length == 3 else config.data.max_path_length
+  longest = min(config.data.max_path_length, task.max_length - 2)
   model = training.build_model(config, task.data.vocabulary, task.max_length)
   return predict.Model(model, params, task.data, longest)

@@ -4,6 +4,7 @@ r"""CoKE: train a model of a knowledge graph, and measure it.
   python -m coke_jax.main --config=configs/fb15k237.py --workdir=runs/mine \
     --config.train.num_epochs=50 --config.model.num_layers=6
   python -m coke_jax.main --mode=evaluate --workdir=runs/mine --split=valid
+  python -m coke_jax.main --mode=predict --workdir=runs/mine --input=asked.tsv
 
 Every field of a config can be set with --config.<group>.<field>=<value>; the
 fields are explained in coke_jax/config.py. Training again in the same work
@@ -18,7 +19,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
-from coke_jax import command_line, run, workdir
+from coke_jax import command_line, interruption, run, workdir
 
 FLAGS = flags.FLAGS
 
@@ -40,12 +41,12 @@ MODE = flags.DEFINE_enum(
   list(run.MODES),
   'train: train (or continue), then rank the test split with the best '
   'checkpoint. evaluate: rank a split with the best checkpoint of --workdir. '
-  'sample-paths: write paths sampled from a graph of triples, as files, into '
-  '--workdir.',
+  'predict: answer the questions of --input. embed: write the embeddings of '
+  'the sequences of --input. export: write the model to --output, as '
+  'safetensors and JSON. sample-paths: write paths sampled from a graph of '
+  'triples, as files, into --workdir.',
 )
-SPLIT = flags.DEFINE_enum(
-  'split', 'test', ['valid', 'test'], 'What --mode=evaluate ranks.'
-)
+command_line.define_options()
 
 
 def main(argv: Sequence[str]) -> int | None:
@@ -69,9 +70,15 @@ def main(argv: Sequence[str]) -> int | None:
     config_flags.get_config_filename(FLAGS['config'])
   )
   try:
-    run.MODES[MODE.value](config, folder, SPLIT.value)
+    with interruption.Watch() as watch, watch.at_once():
+      run.MODES[MODE.value](config, folder, command_line.options())
+  except BrokenPipeError:
+    raise  # see `entry_point`
   except run.EXPECTED_ERRORS as error:
     return command_line.fail(str(error))
+  except interruption.Interruption as stop:
+    print(stop, file=sys.stderr)
+    return stop.exit_status
   return None
 
 
@@ -79,10 +86,11 @@ def entry_point() -> None:
   """The console script `coke`."""
   # In place, because the config flag looks for its overrides there.
   sys.argv[:] = command_line.prepare(sys.argv)
-  if command_line.wants_help(sys.argv):
-    print(command_line.help_text(__doc__))
-    return
-  app.run(main, flags_parser=command_line.parse_flags)
+  with command_line.quiet_without_reader():
+    if command_line.wants_help(sys.argv):
+      print(command_line.help_text(__doc__))
+      return
+    app.run(main, flags_parser=command_line.parse_flags)
 
 
 if __name__ == '__main__':

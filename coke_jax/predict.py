@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from coke_jax import embeddings, questions, records, scorer
+from coke_jax import model as model_lib
 from coke_jax.data import arrays, graph, known, queries
 
 QuestionError = questions.QuestionError
@@ -46,6 +47,11 @@ class Model:
     self._known = known.KnownAnswers(data)
 
   @property
+  def encoder(self) -> model_lib.CoKE:
+    """The Flax module."""
+    return self._scorer.model
+
+  @property
   def batch_size(self) -> int:
     """How many questions are asked at a time."""
     return self._scorer.batch_size
@@ -53,7 +59,7 @@ class Model:
   @property
   def num_layers(self) -> int:
     """The blocks of the encoder."""
-    layers: int = self._scorer.model.num_layers
+    layers: int = self.encoder.num_layers
     return layers
 
   def predict(
@@ -102,7 +108,7 @@ class Model:
       candidates=allowed,
     )
     answers = self.answer(parsed, top, restriction)
-    return answers[0] if asked[:1] == [question] else answers
+    return answers[0] if questions.is_one(question) else answers
 
   def answer(
     self,
@@ -111,8 +117,7 @@ class Model:
     restriction: known.Restriction = _EVERYONE,
   ) -> records.Records[records.Records[Prediction]]:
     """Like `predict`, of questions that were read before."""
-    if top < 1:
-      raise QuestionError(f'top is {top}: expected at least 1')
+    top = questions.whole_number('top', top, least=1)
     answers: records.Records[records.Records[Prediction]] = records.Records()
     top = min(top, self.data.vocabulary.num_entities)
     for start in range(0, len(asked), self.batch_size):
@@ -237,10 +242,9 @@ class Model:
     """
     asked = map(self.parser.sequence, questions.as_list(sequences))
     tokens = self.parser.tokens(list(asked), self.width)
-    empty = np.zeros((0, self.width, self._scorer.model.hidden_size))
     vectors = [part for _, part in self.encode(tokens, layer)]
     return embeddings.Contextual(
-      vectors=np.concatenate([empty.astype(np.float32), *vectors]),
+      vectors=np.concatenate(vectors),
       tokens=tokens,
       labels=self.data.vocabulary.token_labels,
       layer=self.num_layers if layer is None else layer,
@@ -250,7 +254,7 @@ class Model:
     """The static embeddings: the model's input for each entity and relation."""
     vocabulary = self.data.vocabulary
     count = vocabulary.num_entities + vocabulary.num_relations
-    table = np.asarray(self._scorer.params['element_embedding'])
+    table = np.array(self._scorer.params['element_embedding'])
     return embeddings.Static(
       vectors=table[:count],
       labels=vocabulary.token_labels[:count],
@@ -260,12 +264,18 @@ class Model:
   def encode(
     self, tokens: np.ndarray, layer: int | None = None
   ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields tokens [B, K] and their hidden states [B, K, D], by batches."""
+    """Yields tokens [B, K] and their hidden states [B, K, D], by batches.
+
+    No tokens are one batch of no rows.
+    """
     layer = self.num_layers if layer is None else layer
-    if not 0 <= layer <= self.num_layers:
+    if layer not in range(self.num_layers + 1):
       raise QuestionError(
         f'layer is {layer}: expected 0 (the input) to {self.num_layers}'
       )
+    if not len(tokens):
+      shape = (*tokens.shape, self.encoder.hidden_size)
+      yield tokens, np.zeros(shape, dtype=np.float32)
     for start in range(0, len(tokens), self.batch_size):
       part = tokens[start : start + self.batch_size]
       yield part, self._scorer.encode(part, layer)
@@ -273,7 +283,7 @@ class Model:
   @property
   def width(self) -> int:
     """Tokens in a row of the model's input: K."""
-    width: int = self._scorer.model.max_length
+    width: int = self.encoder.max_length
     return width
 
   def _queries(

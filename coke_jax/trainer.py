@@ -1,15 +1,18 @@
 """The training loop of one work folder: steps, validations, checkpoints."""
 
+import contextlib
 import dataclasses
 import time
 from typing import Any
 
 import jax
 import ml_collections
+import numpy as np
 
 from coke_jax import (
   checkpoint,
   evaluation,
+  interruption,
   parallel,
   tasks,
   training,
@@ -29,6 +32,10 @@ class Progress:
     best_metric: its validation metric, see `tasks.Task.choosing_metric`.
     stale_validations: validations since then.
     finished: whether the training is over.
+    validation_pending: whether the validation after this step is still to come.
+    losses: of the steps since the last line of metrics.jsonl; None in
+      checkpoints of earlier versions.
+    norms: likewise, the gradients' norms.
   """
 
   step: int = 0
@@ -36,6 +43,9 @@ class Progress:
   best_metric: float | None = None
   stale_validations: int = 0
   finished: bool = False
+  validation_pending: bool = False
+  losses: list[float] | None = None
+  norms: list[float] | None = None
 
 
 class Trainer:
@@ -75,24 +85,38 @@ class Trainer:
     """Trains to the end and returns the last state, replicated.
 
     Raises:
-      training_log.TrainingError: a loss that is not finite; names the step.
+      training_log.TrainingError: a number that is not finite; names the step.
+      checkpoint.CheckpointError: checkpoints that cannot be read or written.
+      interruption.Interruption: a signal asked to stop; all is saved.
     """
     with self.folder.checkpoints(writing=True) as checkpoints:
       state = self._start(checkpoints)
       if self.progress.finished:
         print(f'{self.folder.folder}: training was finished before')
         return state
+      progress = self.progress
       log = training_log.TrainingLog(
         self.folder,
         self.schedule,
-        first_step=self.progress.step,
+        first_step=progress.step,
+        losses=progress.losses,
+        norms=progress.norms or [],
+        validated=not progress.validation_pending,
         num_steps=self.num_steps,
         steps_per_epoch=self.steps_per_epoch,
         log_every_steps=self.config.train.log_every_steps,
         tensorboard=self.config.train.tensorboard,
       )
-      with log:
-        return self._loop(state, checkpoints, log)
+      watch = interruption.Watch()
+      try:
+        with log, watch:
+          state = self._loop(state, checkpoints, log, watch)
+        watch.check()
+      except interruption.Interruption as stop:
+        raise interruption.Interruption(
+          stop.signal_number, self._what_is_saved(checkpoints)
+        ) from None
+      return state
 
   def _steps(self, epochs: float) -> int:
     """Epochs in steps, at least 1."""
@@ -105,7 +129,13 @@ class Trainer:
     restored = checkpoints.latest(state)
     if restored is not None:
       state, metadata = restored
-      self.progress = Progress(**metadata)
+      try:
+        self.progress = Progress(**metadata)
+      except TypeError as error:
+        raise checkpoint.CheckpointError(
+          f'{self.folder.folder}: the checkpoints are of another version of '
+          f'this program: {error}'
+        ) from error
       if self.progress.best_step not in (None, *checkpoints.steps()):
         # It went when later checkpoints came that are damaged now.
         self.progress.best_step = self.progress.best_metric = None
@@ -121,7 +151,9 @@ class Trainer:
     state: training.TrainState,
     checkpoints: checkpoint.Checkpoints,
     log: training_log.TrainingLog,
+    watch: interruption.Watch,
   ) -> training.TrainState:
+    progress = self.progress
     step_function = training.make_train_step(
       self.model,
       self.transformation,
@@ -130,29 +162,60 @@ class Trainer:
     )
     key = training.dropout_key(self.config.train.seed)
     save_seconds = 60 * self.config.train.checkpoint_every_minutes
+    if progress.validation_pending:
+      self._validate(state, checkpoints, log, watch)
     saved_at = time.monotonic()
-    while not self.progress.finished:
-      epoch, first = divmod(self.progress.step, self.steps_per_epoch)
+    # Until the first step is compiled and done there is nothing to be saved.
+    first_step: contextlib.AbstractContextManager[None] = watch.at_once()
+    while not progress.finished:
+      epoch, first = divmod(progress.step, self.steps_per_epoch)
       for batch in self.training_set.epoch(epoch, first):
-        (state, metrics), _ = step_function(state, parallel.shard(batch), key)
-        self.progress.step += 1
+        with first_step:
+          (state, metrics), _ = step_function(state, parallel.shard(batch), key)
+        first_step = contextlib.nullcontext()
+        progress.step += 1
         log.step(metrics, training.count_instances(batch))
-        saving_is_due = (
+        saving_is_due = watch.received or (
           save_seconds and time.monotonic() - saved_at > save_seconds
         )
-        validating_is_due = self._validating_is_due()
-        if validating_is_due or saving_is_due:
-          log.check()  # so that no checkpoint holds unchecked parameters
-          if validating_is_due:
-            log.flush()
-            self._validate(state, log)
-          checkpoints.save(
-            self.progress.step, state, dataclasses.asdict(self.progress)
-          )
+        progress.validation_pending = self._validating_is_due()
+        if progress.validation_pending:
+          log.flush()
+        if progress.validation_pending or saving_is_due:
+          self._save(state, checkpoints, log)
           saved_at = time.monotonic()
-        if self.progress.finished:
+        if progress.validation_pending:
+          self._validate(state, checkpoints, log, watch)
+        watch.check()
+        if progress.finished:
           break
     return state
+
+  def _save(
+    self,
+    state: training.TrainState,
+    checkpoints: checkpoint.Checkpoints,
+    log: training_log.TrainingLog,
+  ) -> None:
+    """Writes a checkpoint of what is proved to be finite."""
+    log.check()
+    progress, host = self.progress, jax.device_get(state)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(host):
+      if not np.isfinite(leaf).all():
+        raise training_log.TrainingError(
+          f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
+          f'after it, so training stopped and nothing from then on was saved; '
+          f'{training_log.ADVICE}'
+        )
+    progress.losses, progress.norms = log.losses, log.norms
+    log.sync()
+    checkpoints.save(progress.step, host, dataclasses.asdict(progress))
+
+  def _what_is_saved(self, checkpoints: checkpoint.Checkpoints) -> str:
+    """What a person reads who has stopped the training."""
+    steps = checkpoints.steps()
+    done = f'step {steps[0]:,} of {self.num_steps:,}' if steps else 'the start'
+    return f'{self.folder.folder} goes on from {done} when trained again'
 
   def _validating_is_due(self) -> bool:
     step, every = self.progress.step, self.config.train.validate_every_epochs
@@ -161,9 +224,26 @@ class Trainer:
     return every > 0 and step % self._steps(every) == 0
 
   def _validate(
+    self,
+    state: training.TrainState,
+    checkpoints: checkpoint.Checkpoints,
+    log: training_log.TrainingLog,
+    watch: interruption.Watch,
+  ) -> None:
+    """Measures the valid split and notes it in the checkpoint of this step.
+
+    The checkpoint is there before, so that the validation can be left at any
+    moment, and is made up for when training goes on.
+    """
+    with watch.at_once():
+      self._measure(state, log)
+    self.progress.validation_pending = False
+    self._save(state, checkpoints, log)
+
+  def _measure(
     self, state: training.TrainState, log: training_log.TrainingLog
   ) -> None:
-    """Measures the valid split and notes the best step, and whether it is over.
+    """Measures the valid split; notes the best step, and whether it is over.
 
     With an empty valid split the last checkpoint counts as the best.
     """

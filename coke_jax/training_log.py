@@ -30,6 +30,10 @@ class TrainingLog:
 
   Losses stay on the device until a line is due, so that the host does not wait
   for every step.
+
+  Attributes:
+    losses: of the steps since the last line, as far as `check` has seen them.
+    norms: the norms of their gradients.
   """
 
   def __init__(
@@ -38,21 +42,41 @@ class TrainingLog:
     schedule: optax.Schedule,
     *,
     first_step: int,
+    losses: list[float] | None,
+    norms: list[float],
+    validated: bool,
     num_steps: int,
     steps_per_epoch: int,
     log_every_steps: int,
     tensorboard: bool,
   ):
+    """Goes on with the log of a work folder.
+
+    Args:
+      folder: whose metrics.jsonl goes on; lines after `first_step`, which will
+        be written again, are taken out.
+      schedule: the learning rate by step.
+      first_step: steps done before.
+      losses: of those since the last line; see the attribute. None: unknown.
+      norms: likewise.
+      validated: whether a validation after `first_step` is over.
+      num_steps: steps of the whole training.
+      steps_per_epoch: likewise of an epoch.
+      log_every_steps: steps between two lines.
+      tensorboard: whether to write TensorBoard events.
+    """
     self._metrics = folder.metrics()
-    self._metrics.cut_after(first_step)
+    self._metrics.cut_after(
+      first_step,
+      last_line=None if losses is None else first_step - len(losses),
+      validated=validated,
+    )
     self._schedule = schedule
     self._steps_per_epoch = steps_per_epoch
     self._log_every_steps = log_every_steps
     self._last_step = first_step
     self._pending: list[dict[str, jax.Array]] = []  # not looked at yet
-    self._losses: list[float] = []  # of the steps since the last line
-    self._norms: list[float] = []
-    self._first_unwritten = first_step + 1
+    self.losses, self.norms = list(losses or []), list(norms)
     self._instances = 0
     self._rate = 0.0
     self._compiled = False
@@ -110,8 +134,8 @@ class TrainingLog:
     Raises:
       TrainingError: a loss or a gradient is not a finite number.
     """
-    for metrics in jax.device_get(self._pending):
-      step = self._first_unwritten + len(self._losses)
+    for index, metrics in enumerate(jax.device_get(self._pending)):
+      step = self._last_step - len(self._pending) + 1 + index
       loss, norm = float(metrics['loss']), float(metrics['gradient_norm'])
       if not (math.isfinite(loss) and math.isfinite(norm)):
         raise TrainingError(
@@ -119,8 +143,8 @@ class TrainingLog:
           f'{self._learning_rate(step):.3g}: not finite, so training stopped '
           f'and no parameters from then on were saved; {ADVICE}'
         )
-      self._losses.append(loss)
-      self._norms.append(norm)
+      self.losses.append(loss)
+      self.norms.append(norm)
     self._pending = []
 
   def flush(self) -> None:
@@ -130,7 +154,7 @@ class TrainingLog:
       TrainingError: a loss or a gradient is not a finite number.
     """
     self.check()
-    if not self._losses:
+    if not self.losses:
       return
     if self._instances:
       self._rate = self._instances / (time.monotonic() - self._since)
@@ -139,15 +163,14 @@ class TrainingLog:
         'kind': 'train',
         'step': self._last_step,
         'epoch': self._last_step / self._steps_per_epoch,
-        'loss': sum(self._losses) / len(self._losses),
-        'gradient_norm': sum(self._norms) / len(self._norms),
+        'loss': sum(self.losses) / len(self.losses),
+        'gradient_norm': sum(self.norms) / len(self.norms),
         'learning_rate': self._learning_rate(self._last_step),
         'instances_per_second': self._rate,
       }
     )
-    self._show(sum(self._losses) / len(self._losses))
-    self._losses, self._norms, self._instances = [], [], 0
-    self._first_unwritten = self._last_step + 1
+    self._show(sum(self.losses) / len(self.losses))
+    self.losses, self.norms, self._instances = [], [], 0
     self._since = time.monotonic()
 
   def validation(
@@ -170,6 +193,10 @@ class TrainingLog:
     best = ' (best so far)' if is_best else ''
     self.say(f'epoch {epoch:.4g}: validation {description}{best}')
     self._since = time.monotonic()
+
+  def sync(self) -> None:
+    """Makes the lines so far outlast a power cut, too."""
+    self._metrics.sync()
 
   def _learning_rate(self, step: int) -> float:
     return float(self._schedule(step - 1))

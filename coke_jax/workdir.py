@@ -13,33 +13,22 @@ tensorboard/      events, when asked for
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
-import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import ml_collections
 import numpy as np
 
-from coke_jax import checkpoint
+from coke_jax import checkpoint, metrics_log
 from coke_jax import config as config_lib
 from coke_jax.data import arrays, files
 from coke_jax.data import vocabulary as vocabulary_lib
 
-# What reading a damaged .npz file can raise.
-_UNREADABLE = (
-  OSError,
-  EOFError,
-  KeyError,
-  RuntimeError,
-  TypeError,
-  ValueError,
-  zipfile.BadZipFile,
-  zlib.error,
-)
+_DIGEST = ' sha256'  # in data.npz, after the name of another file
 
 
 class WorkdirError(RuntimeError):
@@ -63,7 +52,9 @@ class Workdir:
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Keeps other processes from writing here, for a `with` statement.
+    """Keeps other processes from training here, for a `with` statement.
+
+    What earlier ones were killed over, half-written files, is taken away.
 
     Raises:
       WorkdirError: another process holds the lock, or the folder cannot be
@@ -87,6 +78,8 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
+      # Under the lock, yet an evaluation may be at work here, too.
+      files.remove_unfinished(self.folder)
       yield
 
   def create(
@@ -98,6 +91,7 @@ class Workdir:
 
     Raises:
       WorkdirError: the folder has a run, or checkpoints of an unknown one.
+      files.WriteError: a file cannot be written.
     """
     if self.exists:
       raise WorkdirError(f'{self.folder}: a run was begun here meanwhile')
@@ -107,17 +101,15 @@ class Workdir:
         f'{self.folder}: holds checkpoints but no config.json: nothing was '
         'changed; choose another folder, or move them away'
       )
-    vocabulary = data.vocabulary
-    write_json(
-      self.folder / 'vocabulary.json',
-      {'entities': vocabulary.entities, 'relations': vocabulary.relations},
-    )
+    write_vocabulary(self.folder / 'vocabulary.json', data.vocabulary)
+    settings = config.to_dict()
+    saved = {**arrays.to_arrays(data), **_digests(settings, data.vocabulary)}
     with (
       files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
     ):
-      np.savez(out, **arrays.to_arrays(data))  # type: ignore[arg-type]
-    write_json(self.folder / 'config.json', config.to_dict())  # last: it counts
+      np.savez(out, **saved)  # type: ignore[arg-type]
+    write_json(self.folder / 'config.json', settings)  # last: it counts
 
   def check_config(self, config: ml_collections.ConfigDict) -> None:
     """Refuses settings other than the ones the run here was begun with.
@@ -136,44 +128,50 @@ class Workdir:
 
   def config(self) -> ml_collections.ConfigDict:
     """The settings the run was begun with."""
-    path = self.folder / 'config.json'
-    try:
-      return config_lib.from_dict(self._read_json(path))
-    except ValueError as error:
-      raise WorkdirError(f'{path}: {error}') from error
+    return read_config(self.folder / 'config.json')
 
   def data(self) -> arrays.DataSet:
-    """The data the run was begun with."""
-    path = self.folder / 'vocabulary.json'
-    labels = self._read_json(path)
-    for name in ('entities', 'relations'):
-      names = labels.get(name) if isinstance(labels, dict) else None
-      if not (
-        isinstance(names, list)
-        and all(isinstance(label, str) for label in names)
-        and len(set(names)) == len(names)
-      ):
-        raise WorkdirError(
-          f'{path}: expected "{name}": a list of different texts'
-        )
-    vocabulary = vocabulary_lib.Vocabulary(
-      tuple(labels['entities']), tuple(labels['relations'])
-    )
+    """The data the run was begun with.
+
+    Raises:
+      WorkdirError: a file is missing or damaged, or is another run's.
+    """
+    name = self.config().data.name
+    vocabulary = read_vocabulary(self.folder / 'vocabulary.json')
     path = self.folder / 'data.npz'
     try:
       with (
         path.open('rb') as stream,
-        np.load(stream, allow_pickle=False) as saved,
+        np.load(stream, allow_pickle=False) as archive,
       ):
-        return arrays.from_arrays(
-          self.config().data.name, vocabulary, dict(saved)
-        )
-    except _UNREADABLE as error:
+        saved = dict(archive)
+      data = arrays.from_arrays(name, vocabulary, saved)
+    except Exception as error:  # a damaged archive raises anything
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
+    settings = read_json(self.folder / 'config.json')
+    for key, digest in _digests(settings, vocabulary).items():
+      if key in saved and not np.array_equal(saved[key], digest):
+        raise WorkdirError(
+          f'{self.folder / key.removesuffix(_DIGEST)}: was changed, or is of '
+          f'another run: expected what {path.name} was written together with'
+        )
+    return data
 
   def checkpoints(self, *, writing: bool) -> checkpoint.Checkpoints:
-    """The checkpoints, to be used as a context manager."""
-    return checkpoint.Checkpoints(self.folder / 'checkpoints', writing=writing)
+    """The checkpoints, to be used as a context manager.
+
+    They belong to data.npz, and hence to the settings and labels beside it.
+    """
+    try:
+      with (self.folder / 'data.npz').open('rb') as stream:
+        run = hashlib.file_digest(stream, 'sha256').hexdigest()
+    except OSError as error:
+      raise WorkdirError(
+        f'{self.folder / "data.npz"}: cannot be read: {error}'
+      ) from error
+    return checkpoint.Checkpoints(
+      self.folder / 'checkpoints', writing=writing, run=run
+    )
 
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
     """Writes results.json for test, results_valid.json for valid."""
@@ -182,61 +180,100 @@ class Workdir:
     write_json(self.folder / name, results)
     return self.folder / name
 
-  def metrics(self) -> 'MetricsLog':
+  def metrics(self) -> metrics_log.MetricsLog:
     """The log of training and validation."""
-    return MetricsLog(self.folder / 'metrics.jsonl')
+    return metrics_log.MetricsLog(self.folder / 'metrics.jsonl')
 
-  def _read_json(self, path: pathlib.Path) -> Any:
-    try:
-      return json.loads(path.read_text(encoding='utf-8'))
-    except FileNotFoundError:
+
+def _digests(
+  settings: dict[str, Any], vocabulary: vocabulary_lib.Vocabulary
+) -> dict[str, np.ndarray]:
+  """What data.npz says of the files beside it: uint8 [32] by name.
+
+  Settings that may change are left out, and so is all formatting.
+  """
+  fixed = config_lib.flatten(ml_collections.ConfigDict(settings))
+  for field in config_lib.RUNTIME_FIELDS:
+    fixed.pop(field, None)
+  contents = {
+    'config.json': fixed,
+    'vocabulary.json': [vocabulary.entities, vocabulary.relations],
+  }
+  return {
+    name + _DIGEST: np.frombuffer(
+      hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest(),
+      dtype=np.uint8,
+    )
+    for name, content in contents.items()
+  }
+
+
+def read_config(path: pathlib.Path) -> ml_collections.ConfigDict:
+  """The settings that a config.json holds.
+
+  Raises:
+    WorkdirError: it is missing, unreadable or not valid.
+  """
+  try:
+    return config_lib.from_dict(read_json(path))
+  except ValueError as error:
+    raise WorkdirError(f'{path}: {error}') from error
+
+
+def read_vocabulary(path: pathlib.Path) -> vocabulary_lib.Vocabulary:
+  """The labels that a vocabulary.json holds.
+
+  Raises:
+    WorkdirError: it is missing, unreadable or not valid.
+  """
+  labels = read_json(path)
+  for name in ('entities', 'relations'):
+    names = labels.get(name) if isinstance(labels, dict) else None
+    if not (
+      isinstance(names, list)
+      and all(isinstance(label, str) for label in names)
+      and len(set(names)) == len(names)
+    ):
       raise WorkdirError(
-        f'{self.folder}: no {path.name}: expected a folder that training wrote'
-      ) from None
-    except (OSError, ValueError) as error:
-      raise WorkdirError(f'{path}: cannot be read: {error}') from error
+        f'{path}: expected "{name}": a list of different texts'
+      )
+  return vocabulary_lib.Vocabulary(
+    tuple(labels['entities']), tuple(labels['relations'])
+  )
 
 
-class MetricsLog:
-  """metrics.jsonl: one JSON object a line, in the order of steps."""
-
-  def __init__(self, path: pathlib.Path):
-    self._path = path
-
-  def read(self) -> list[dict[str, Any]]:
-    """All complete lines."""
-    if not self._path.exists():
-      return []
-    text = self._path.read_text(encoding='utf-8')
-    lines = []
-    # A kill can leave the last line half written.
-    for number, line in enumerate(text.split('\n')[:-1], start=1):
-      try:
-        lines.append(json.loads(line))
-      except ValueError as error:
-        raise WorkdirError(
-          f'{self._path}:{number}: expected a JSON object: {error}'
-        ) from error
-    return lines
-
-  def cut_after(self, step: int) -> None:
-    """Takes out lines after `step`, which training is about to write again."""
-    kept = [line for line in self.read() if line['step'] <= step]
-    with files.whole_file(self._path) as path:
-      path.write_text(''.join(map(_json_line, kept)), encoding='utf-8')
-
-  def append(self, line: dict[str, Any]) -> None:
-    """Adds a line; it is on disk when this returns."""
-    with self._path.open('a', encoding='utf-8') as out:
-      out.write(_json_line(line))
+def write_vocabulary(
+  path: pathlib.Path, vocabulary: vocabulary_lib.Vocabulary
+) -> None:
+  """Writes what `read_vocabulary` reads."""
+  write_json(
+    path,
+    {'entities': vocabulary.entities, 'relations': vocabulary.relations},
+  )
 
 
-def _json_line(line: dict[str, Any]) -> str:
-  return json.dumps(line, allow_nan=False) + '\n'
+def read_json(path: pathlib.Path) -> Any:
+  """The value that a JSON file holds.
+
+  Raises:
+    WorkdirError: it is missing or unreadable.
+  """
+  try:
+    return json.loads(path.read_text(encoding='utf-8'))
+  except FileNotFoundError:
+    raise WorkdirError(
+      f'{path.parent}: no {path.name}: expected a folder that training wrote'
+    ) from None
+  except (OSError, ValueError, RecursionError) as error:
+    raise WorkdirError(f'{path}: cannot be read: {error}') from error
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-  """Writes JSON for programs and people; the file is whole or not there."""
+  """Writes JSON for programs and people; the file is whole or not there.
+
+  Raises:
+    files.WriteError: it cannot be written.
+  """
   text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
   with files.whole_file(path) as temporary:
     temporary.write_text(text + '\n', encoding='utf-8')

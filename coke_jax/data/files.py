@@ -2,22 +2,24 @@
 
 Labels are opaque text: they are never trimmed, unquoted, re-typed or read as
 missing. What cannot be read exactly is an error that names the file, the line
-and what was expected; nothing is skipped.
+and what was expected; nothing is skipped. However hostile a file is, reading it
+takes memory and time in proportion to its size.
 """
 
-import bz2
 import contextlib
 import dataclasses
-import io
-import lzma
+import fcntl
+import functools
 import os
 import pathlib
+import re
 import uuid
-import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+
+from coke_jax.data import compression
 
 TRIPLE_COLUMNS = ('head', 'relation', 'tail')
 
@@ -28,18 +30,18 @@ _SPLIT_STEMS = {
   'test': ('test',),
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
-_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
-  '.gz': lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),
-  '.bz2': bz2.BZ2Decompressor,
-  '.xz': lzma.LZMADecompressor,
-}
-_CHUNK_BYTES = 1 << 18
+MOST_LINE_BYTES = 1 << 20  # of a line, its end among them
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_CHARACTERS = 200  # of a wrong line, in its error
+_UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')  # see `whole_file`
 
 
 class DataError(ValueError):
   """Input that cannot be read exactly, with the place and what was expected."""
+
+
+class WriteError(OSError):
+  """A file that cannot be written, with its name and the reason."""
 
 
 class LabelIndex(dict[str, int]):
@@ -87,7 +89,7 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
     stem + extension + suffix
     for stem in _SPLIT_STEMS[split]
     for extension in _EXTENSIONS
-    for suffix in ('', *_DECOMPRESSORS)
+    for suffix in ('', *compression.SUFFIXES)
   ]
   found = [folder / name for name in names if (folder / name).is_file()]
   if not found:
@@ -104,31 +106,51 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
   return found[0]
 
 
-def read_lines(path: pathlib.Path) -> Iterator[tuple[int, str]]:
+def read_lines(
+  path: pathlib.Path,
+  on_undecodable: Callable[[DataError], None] | None = None,
+) -> Iterator[tuple[int, str]]:
   r"""Yields (line number from 1, text without its line end) of a UTF-8 file.
 
   Lines end with `\n`; a file may instead end every line with `\r\n`. The last
-  line may lack its end.
+  line may lack its end. See `read_stream` for `on_undecodable`.
 
   Raises:
-    DataError: the file cannot be opened or decompressed, is not UTF-8, starts
-      with a byte-order mark, or mixes both line ends.
+    DataError: the file cannot be opened or decompressed, expands without end,
+      is not UTF-8, starts with a byte-order mark, mixes both line ends, or has
+      a line of more than MOST_LINE_BYTES.
   """
-  with _open(path) as stream:
-    yield from read_stream(stream, str(path))
+  try:
+    stream = compression.open_file(path)
+  except OSError as error:
+    raise DataError(f'{path}: cannot be opened: {error}') from error
+  with stream:
+    yield from read_stream(stream, str(path), on_undecodable)
 
 
-def read_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
+def read_stream(
+  stream: BinaryIO,
+  name: str,
+  on_undecodable: Callable[[DataError], None] | None = None,
+) -> Iterator[tuple[int, str]]:
   """Like `read_lines`, of bytes that are open already.
 
   Args:
     stream: gives lines of bytes, such as `sys.stdin.buffer`.
     name: what errors call it.
+    on_undecodable: is told of a line that is not UTF-8, which is left out then;
+      None: it is an error.
   """
   carriage_return = False  # whether the lines end with \r\n
   number = 0
   try:
-    for number, raw in enumerate(stream, start=1):
+    read_line = functools.partial(stream.readline, MOST_LINE_BYTES + 1)
+    for number, raw in enumerate(iter(read_line, b''), start=1):
+      if len(raw) > MOST_LINE_BYTES:
+        raise DataError(
+          f'{name}:{number}: {raw[:_SHOWN_CHARACTERS]!r}... is longer than '
+          f'{MOST_LINE_BYTES:,} bytes: expected a line that is no longer'
+        )
       if number == 1:
         if raw.startswith(_BYTE_ORDER_MARKS):
           raise DataError(
@@ -151,13 +173,17 @@ def read_stream(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
       try:
         text = raw.decode('utf-8')
       except UnicodeDecodeError as error:
-        raise DataError(
+        wrong = DataError(
           f'{name}:{number}: {show_line(raw)}: byte '
           f'{raw[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
           f'({error.reason})'
-        ) from None
+        )
+        if on_undecodable is None:
+          raise wrong from None
+        on_undecodable(wrong)
+        continue
       yield number, text
-  except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+  except compression.ERRORS as error:
     raise DataError(
       f'{name}: cannot be read after line {number}: {error}'
     ) from error
@@ -204,80 +230,52 @@ def read_triples(
 
 
 @contextlib.contextmanager
+def writing(path: pathlib.Path) -> Iterator[None]:
+  """Names the file that is written in a `with` statement if that fails.
+
+  Raises:
+    WriteError: for any OSError, such as of a full disk.
+  """
+  try:
+    yield
+  except OSError as error:
+    raise WriteError(f'{path}: cannot be written: {error}') from error
+
+
+@contextlib.contextmanager
 def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
   """A file to write beside `path`, which takes its place when all is well.
 
   Its name is its own, so that several processes can do the same at once. What
-  was at `path` before stays until then, and stays if the block fails.
+  was at `path` before stays until then, and stays if the block fails. A kill
+  leaves the unfinished file behind, for `remove_unfinished`.
+
+  Raises:
+    WriteError: it cannot be written.
   """
   unfinished = path.with_name(f'.{path.name}.{uuid.uuid4().hex}')
   try:
-    yield unfinished
-    with unfinished.open('rb+') as written:
-      os.fsync(written.fileno())
-    unfinished.replace(path)
+    with writing(path), unfinished.open('xb') as held:
+      with contextlib.suppress(OSError):  # some network file systems have none
+        fcntl.flock(held, fcntl.LOCK_EX)
+      yield unfinished
+      os.fsync(held.fileno())
+      unfinished.replace(path)
   finally:
-    unfinished.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it may never have been there
+      unfinished.unlink()
 
 
-def _open(path: pathlib.Path) -> BinaryIO:
-  """Opens a file for reading bytes, decompressed by its suffix."""
-  try:
-    raw = path.open('rb')
-  except OSError as error:
-    raise DataError(f'{path}: cannot be opened: {error}') from error
-  if path.suffix not in _DECOMPRESSORS:
-    return raw
-  return io.BufferedReader(
-    _Decompressed(raw, _DECOMPRESSORS[path.suffix]), _CHUNK_BYTES
-  )
+def remove_unfinished(folder: pathlib.Path) -> None:
+  """Deletes what kills have left of `whole_file`, in one folder.
 
-
-class _Decompressed(io.RawIOBase):
-  """The content of one or more compressed streams, and nothing beside them.
-
-  The standard library's readers pass over bytes that follow a stream, and take
-  a file of no bytes for an empty one; here both are errors.
+  A process that is still writing holds a lock, and keeps its file.
   """
-
-  def __init__(self, raw: BinaryIO, new_decompressor: Callable[[], Any]):
-    self._raw = raw
-    self._new = new_decompressor
-    self._decompressor = new_decompressor()
-    self._compressed = b''
-
-  def readable(self) -> bool:
-    """True."""
-    return True
-
-  def readinto(self, buffer: Any) -> int:
-    """Fills a buffer; 0 at the end of the last stream."""
-    while True:
-      wants_input = getattr(self._decompressor, 'needs_input', True)
-      if not self._compressed and (wants_input or self._decompressor.eof):
-        self._compressed = self._raw.read(_CHUNK_BYTES)
-      exhausted = wants_input and not self._compressed
-      if self._decompressor.eof:
-        if not self._compressed:
-          return 0
-        self._decompressor = self._new()
-      data = self._decompressor.decompress(self._compressed, len(buffer))
-      self._compressed = self._left_over()
-      if data:
-        buffer[: len(data)] = data
-        return len(data)
-      if exhausted and not self._decompressor.eof:
-        raise EOFError('the compressed data end too early')
-
-  def _left_over(self) -> bytes:
-    """Input that the decompressor has not taken."""
-    left: bytes = self._decompressor.unused_data
-    return left or getattr(self._decompressor, 'unconsumed_tail', b'')
-
-  def close(self) -> None:
-    """Closes the file below, too."""
-    self._raw.close()
-    super().close()
+  for path in list(folder.iterdir()):
+    if _UNFINISHED.fullmatch(path.name):
+      with contextlib.suppress(OSError), path.open('rb') as left:
+        fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
 
 
 def show_line(line: str | bytes) -> str:

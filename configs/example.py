@@ -1,0 +1,34 @@
+"""The small model that ships with the package, see `coke_jax.EXAMPLE_MODEL`.
+
+Paths of one or two relations on the countries graph; small so that it can be
+shipped, not the best that can be had: see countries_paths.py for that.
+
+python -m coke_jax.main --config=configs/example.py
+
+Test split, seed 0: mean quantile .966, hits@10 .911 over all paths; MRR .370,
+hits@1 .238, hits@10 .651 over both ends of single edges. 0.49 million
+parameters.
+"""
+
+import ml_collections
+
+from coke_jax import config as config_lib
+
+
+def get_config() -> ml_collections.ConfigDict:
+  config = config_lib.default_config()
+  config.data.name = 'countries'
+  config.data.kind = 'walks'
+  config.data.max_path_length = 2
+  config.data.walks_per_train_triple = 6
+  config.model.num_layers = 3
+  config.model.hidden_size = 64
+  config.model.num_heads = 4
+  config.model.feed_forward_size = 128
+  config.train.target_mass = 0.9
+  config.train.rows = 'query'
+  config.train.batch_size = 256
+  config.train.learning_rate = 2e-3
+  config.train.num_epochs = 40
+  config.train.validate_every_epochs = 4
+  return config
