@@ -1,0 +1,102 @@
+# ---
+# jupyter:
+#   accelerator: TPU
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # CoKE on a TPU or GPU
+#
+# Installs coke_jax, looks at the devices, trains, asks and draws. For Google
+# Colab (*Runtime, Change runtime type*: a TPU or a GPU), and for any other
+# machine with or without an accelerator.
+
+# %% tags=["skip-execution"]
+# Where the package is: a clone, a wheel, or git+https://<a repository>. jax
+# itself is left as it is: Colab's fits its accelerator.
+SOURCE = '.'
+# %pip install --quiet "$SOURCE" matplotlib scikit-learn pandas
+
+# %%
+import os
+import pathlib
+
+import jax
+
+import coke_jax
+from coke_jax import config, parallel, run
+
+print(f'coke_jax {coke_jax.__version__}, jax {jax.__version__}')
+print('training on', parallel.describe_devices())
+
+# %% [markdown]
+# ## Settings
+#
+# `countries` ships with the package and takes minutes on a CPU. `FB15k-237` is
+# downloaded and is the paper's setting: on an accelerator, train as long as you
+# like; the same cell continues an interrupted run, also after the runtime was
+# restarted, if `FOLDER` is on a drive that stays.
+
+# %%
+DATASET = 'countries'  # or 'FB15k-237', 'WN18RR', 'CoDEx-S', ...
+FOLDER = pathlib.Path('runs') / DATASET
+ON_ACCELERATOR = jax.default_backend() != 'cpu'
+
+settings = config.default_config()
+settings.data.name = DATASET
+settings.model.num_layers = 12 if ON_ACCELERATOR else 3
+settings.model.dtype = 'bfloat16' if ON_ACCELERATOR else 'float32'
+settings.train.rows = 'query'
+settings.train.target_mass = 0.9
+settings.train.learning_rate = 1e-3
+settings.train.num_epochs = 60
+settings.train.validate_every_epochs = 10
+
+# A batch is shared by all devices, whatever their number.
+settings.train.batch_size = 512 * parallel.num_devices()
+
+if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # to try the notebook
+  settings.model.num_layers = 1
+  settings.model.hidden_size = 32
+  settings.model.feed_forward_size = 64
+  settings.train.num_epochs = 2
+  settings.train.validate_every_epochs = 1
+
+# %% [markdown]
+# ## Train
+#
+# The first step compiles. The best checkpoint by the valid split is kept, and
+# ranks the test split in the end.
+
+# %%
+run.train(settings, FOLDER)
+
+# %% [markdown]
+# ## Ask
+
+# %%
+model = coke_jax.load(FOLDER)
+head, relation, tail = (
+  model.data.vocabulary.entities[model.data.test[0, 0]],
+  model.data.vocabulary.relations[model.data.test[0, 1]],
+  model.data.vocabulary.entities[model.data.test[0, 2]],
+)
+print(f'{head}, {relation}: what? (the test split says {tail})')
+model.predict((head, relation, '?'), top=5).to_pandas()
+
+# %%
+model.rank((head, relation, tail)).to_pandas()
+
+# %% [markdown]
+# ## Draw
+#
+# Training curves, ranks by relation category, and a map of one entity in all
+# its contexts (the most frequent head of the training triples).

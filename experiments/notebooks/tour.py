@@ -1,0 +1,168 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A tour of coke_jax
+#
+# From files of triples to a trained model and what it can be asked, on the
+# graph of the world's countries that ships with the package. Runs on a laptop
+# in a few minutes; nothing is downloaded.
+#
+# Needs `pip install '.[plots]' pandas`, from a clone of the repository.
+
+# %%
+import pathlib
+import tempfile
+
+import jax
+import numpy as np
+
+import coke_jax
+from coke_jax import (
+  config,
+  evaluation,
+  link_prediction,
+  run,
+  tasks,
+  trainer,
+  workdir,
+)
+from coke_jax.data import benchmarks, files, graph, queries
+
+print('coke_jax', coke_jax.__version__, 'on', jax.devices())
+
+# %% [markdown]
+# ## 1. Ask a model
+#
+# A small model ships with the package. It was trained on paths of one and two
+# relations, so that it answers questions of one and two hops. `known_in` says
+# whether a split of the data gives the answer already.
+
+# %%
+model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
+model.predict(('Kenya', 'region', '?'), top=3).to_pandas()
+
+# %%
+# Questions can have two hops, ask for the head, and come in any number.
+questions = [
+  ('Mali', 'borders', 'currency', '?'),
+  ('?', 'subregion', 'Western Europe'),
+]
+model.predict(questions, top=4).to_pandas()
+
+# %%
+# Only what no split knows; only entities of the right type.
+model.predict(
+  ('Japan', 'official_language', '?'),
+  top=3,
+  new_only=True,
+  type_matching=True,
+).to_pandas()
+
+# %% [markdown]
+# ## 2. Rank facts
+#
+# Where does the right answer stand among all entities that are not known to
+# fit? These are the ranks behind MRR and hits@k.
+
+# %%
+model.rank(
+  [('Kenya', 'region', 'Africa'), ('Japan', 'region', 'Africa')]
+).to_pandas()
+
+# %% [markdown]
+# ## 3. Look inside
+#
+# The embedding of an entity depends on its context: here are the final hidden
+# states of Kenya in two facts, and how alike they are.
+
+# %%
+states = model.embed(
+  [
+    ('Kenya', 'region', 'Africa'),
+    ('Kenya', 'currency', 'Kenyan shilling (KES)'),
+  ]
+)
+print(states.vectors.shape, '= sequences, positions, width')
+first, second = states.vectors[:, 0]
+cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+print(f'cosine of the two Kenyas: {cosine:.2f}')
+
+# %% [markdown]
+# ## 4. Data
+#
+# A graph is three files of triples. Labels become ids, `[entities | relations |
+# MASK, PAD]`, and triples become queries: token rows with one MASK, and the
+# entities that fit there.
+
+# %%
+countries = graph.read_graph(
+  benchmarks.locate('countries', None), 'countries', files.TripleFormat()
+)
+print(countries.summary())
+
+# %%
+training_queries = queries.from_triples(countries.train, countries.vocabulary)
+distinct = training_queries.grouped()
+print(f'{len(training_queries):,} queries, {len(distinct):,} distinct ones')
+labels = countries.vocabulary.token_labels
+row = int(distinct.num_answers.argmax())
+print('most answers:', [labels[token] for token in distinct.tokens[row]])
+print(int(distinct.num_answers[row]), 'answers')
+
+# %% [markdown]
+# ## 5. Train
+#
+# The same as `python -m coke_jax.main`, from Python. Here for a moment only: a
+# smaller model, a few epochs.
+
+# %%
+settings = config.default_config()
+settings.data.name = 'countries'
+settings.model.num_layers = 2
+settings.model.hidden_size = 64
+settings.model.feed_forward_size = 128
+settings.train.rows = 'query'
+settings.train.learning_rate = 2e-3
+settings.train.num_epochs = 4
+settings.train.validate_every_epochs = 2
+
+folder = pathlib.Path(tempfile.mkdtemp()) / 'tour'
+run.train(settings, folder)
+
+# %% [markdown]
+# The work folder holds all there is to know, and `load` all that is needed to
+# ask.
+
+# %%
+sorted(path.name for path in folder.iterdir() if not path.name.startswith('.'))
+
+# %%
+mine = coke_jax.load(folder)
+mine.predict(('Kenya', 'region', '?'), top=3).to_pandas()
+
+# %% [markdown]
+# ## 6. The pieces
+#
+# Ranks can be had for any model and queries; the protocols are ordinary code.
+
+# %%
+place = workdir.Workdir(folder)
+task = tasks.make_task(place.config(), place.data())
+params, step = trainer.load_best_params(place.config(), task, place)
+ranker = evaluation.Ranker(mine.encoder)
+ranks = link_prediction.LinkPrediction(countries).rank(ranker, params, 'test')
+metrics = evaluation.rank_metrics(ranks.realistic, ranks.candidates)
+print(
+  f'step {step}:', {name: round(value, 3) for name, value in metrics.items()}
+)
