@@ -5,11 +5,13 @@ JSON; its SHA-256 covers both, because a flipped byte in a data file would
 otherwise come back as a wrong number without a word.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import pathlib
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -104,12 +106,14 @@ class Checkpoints:
       if step in self.steps():
         self._amend(step, host, signed)
         return
-      saved = self._manager.save(
-        step,
-        args=ocp.args.Composite(
-          state=ocp.args.StandardSave(host), metadata=ocp.args.JsonSave(signed)
-        ),
-      )
+      with _quiet():
+        saved = self._manager.save(
+          step,
+          args=ocp.args.Composite(
+            state=ocp.args.StandardSave(host),
+            metadata=ocp.args.JsonSave(signed),
+          ),
+        )
     except CheckpointError:
       raise
     except Exception as error:  # as above: a full disk has many names
@@ -170,13 +174,14 @@ class Checkpoints:
     place = f'{self._folder}: the checkpoint of step {step}'
     ocp = _orbax()
     try:
-      restored = self._manager.restore(
-        step,
-        args=ocp.args.Composite(
-          state=ocp.args.StandardRestore(shapes),
-          metadata=ocp.args.JsonRestore(),
-        ),
-      )
+      with _quiet():
+        restored = self._manager.restore(
+          step,
+          args=ocp.args.Composite(
+            state=ocp.args.StandardRestore(shapes),
+            metadata=ocp.args.JsonRestore(),
+          ),
+        )
       metadata = dict(restored['metadata'])
       state = jax.tree.map(np.asarray, restored['state'])
     except Exception as error:  # orbax raises whatever its layers raise
@@ -257,8 +262,33 @@ def _orbax() -> Any:
 
 def _reason(error: Exception) -> str:
   """An error of any library in a line."""
-  lines = str(error).splitlines() or ['']
-  return f'{type(error).__name__}: {lines[0][:300]}'
+  text = (str(error).splitlines() or [''])[0]
+  if len(text) > 400:  # the place comes first, and what is wrong there last
+    text = f'{text[:200]} ... {text[-200:]}'
+  return f'{type(error).__name__}: {text}'
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+  """Keeps orbax from printing, array by array, an error that it raises.
+
+  It logs the errors of its threads; and the arrays after the first that failed
+  report to an event loop that is closed by then.
+  """
+  logger, hook = logging.getLogger('absl'), sys.unraisablehook
+  level = logger.level
+
+  def without_closed_loops(unraisable: Any) -> None:
+    if 'Event loop is closed' not in str(unraisable.exc_value):
+      hook(unraisable)
+
+  logger.setLevel(logging.CRITICAL)
+  sys.unraisablehook = without_closed_loops
+  try:
+    yield
+  finally:
+    sys.unraisablehook = hook
+    logger.setLevel(level)
 
 
 def digest(state: Any, metadata: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ https://projector.tensorflow.org, or TensorBoard with the folder as log
 directory.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -22,7 +23,7 @@ import tempfile
 import types
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -33,6 +34,10 @@ _PROJECTOR_CONFIG = (
   'embeddings {\n  tensor_path: "tensors.tsv"\n'
   '  metadata_path: "metadata.tsv"\n}\n'
 )
+
+
+class EmbeddingError(ValueError):
+  """Embeddings that a file of the kind asked for cannot hold."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,11 +90,12 @@ class Static:
     """Writes an .npz, or a folder for the projector if the name is another."""
     path = pathlib.Path(path)
     if path.suffix == '.npz':
+      labels = _text(self.labels)
       with files.whole_file(path) as unfinished, unfinished.open('wb') as out:
         np.savez(
           out,
           vectors=self.vectors,
-          labels=_text(self.labels),
+          labels=labels,
           num_entities=self.num_entities,
         )
       return path
@@ -121,19 +127,16 @@ def write_contextual(
 
   Raises:
     OSError: it cannot be written.
+    EmbeddingError: a label that an .npz cannot hold.
   """
   path = pathlib.Path(path)
   pad = len(labels) - 1
-  cleared = (
-    (tokens, np.where((tokens != pad)[..., None], vectors, 0))
-    for tokens, vectors in batches
-  )
   if path.suffix == '.npz':
-    _write_npz(path, cleared, labels, layer)
+    _write_npz(path, batches, labels, layer)
     return path
   names = ['label', 'position', 'sequence']
   with _Projector(path, names) as projector:
-    for tokens, vectors in cleared:
+    for tokens, vectors in batches:
       real = tokens != pad
       projector.add(vectors[real], _describe(tokens, pad, labels))
   return path
@@ -156,10 +159,11 @@ def _write_npz(
   layer: int,
 ) -> None:
   """Arrays of a length that is known only in the end, as one .npz."""
+  text = _text(labels)
   with (
+    files.whole_file(path) as unfinished,
     _Spool(path.parent) as tokens,
     _Spool(path.parent) as vectors,
-    files.whole_file(path) as unfinished,
   ):
     for some_tokens, some_vectors in batches:
       tokens.add(some_tokens.astype(np.int32))
@@ -167,7 +171,7 @@ def _write_npz(
     with zipfile.ZipFile(unfinished, 'w', allowZip64=True) as archive:
       tokens.copy_to(archive, 'tokens.npy')
       vectors.copy_to(archive, 'vectors.npy')
-      for name, array in (('labels', _text(labels)), ('layer', layer)):
+      for name, array in (('labels', text), ('layer', layer)):
         with archive.open(f'{name}.npy', 'w') as out:
           np.save(out, np.asarray(array), allow_pickle=False)
 
@@ -207,16 +211,29 @@ class _Spool:
 
 
 class _Projector:
-  """tensors.tsv and metadata.tsv, line by line."""
+  """tensors.tsv and metadata.tsv, line by line.
+
+  They take their places together, when all is well; a folder that was made for
+  them goes away again if it is not.
+  """
 
   def __init__(self, folder: pathlib.Path, columns: Sequence[str]):
-    folder.mkdir(parents=True, exist_ok=True)
-    self._tensors = (folder / 'tensors.tsv').open('w', encoding='utf-8')
-    self._metadata = (folder / 'metadata.tsv').open('w', encoding='utf-8')
-    (folder / 'projector_config.pbtxt').write_text(_PROJECTOR_CONFIG)
-    self._metadata.write('\t'.join(columns) + '\n')
+    self._folder = folder
+    self._columns = columns
 
   def __enter__(self) -> '_Projector':
+    with contextlib.ExitStack() as stack:
+      if not self._folder.exists():
+        with files.writing(self._folder):
+          self._folder.mkdir(parents=True)
+        stack.push(self._remove_folder)
+      self._tensors, self._metadata, config = (
+        self._open(stack, name)
+        for name in ('tensors.tsv', 'metadata.tsv', 'projector_config.pbtxt')
+      )
+      config.write(_PROJECTOR_CONFIG)
+      self._metadata.write('\t'.join(self._columns) + '\n')
+      self._stack = stack.pop_all()
     return self
 
   def __exit__(
@@ -225,8 +242,18 @@ class _Projector:
     error: BaseException | None,
     trace: types.TracebackType | None,
   ) -> None:
-    self._tensors.close()
-    self._metadata.close()
+    self._stack.__exit__(kind, error, trace)
+
+  def _open(self, stack: contextlib.ExitStack, name: str) -> IO[str]:
+    unfinished = stack.enter_context(files.whole_file(self._folder / name))
+    return stack.enter_context(
+      unfinished.open('w', encoding='utf-8', newline='\n')
+    )
+
+  def _remove_folder(self, kind: type[BaseException] | None, *_: Any) -> None:
+    if kind is not None:
+      with contextlib.suppress(OSError):  # somebody else's files are in it
+        self._folder.rmdir()
 
   def add(self, vectors: np.ndarray, rows: Iterable[Sequence[str]]) -> None:
     """Adds vectors [M, D] and what they are of."""
@@ -249,10 +276,13 @@ def _text(labels: Sequence[str]) -> np.ndarray:
   """Labels as a NumPy array of texts [M].
 
   Raises:
-    ValueError: NumPy would change one.
+    EmbeddingError: NumPy would change one.
   """
   array: Any = np.array(labels, dtype=np.str_)
   for label, kept in zip(labels, array.tolist(), strict=True):
     if label != kept:
-      raise ValueError(f'label {label!r} ends in NUL, which NumPy cannot keep')
+      raise EmbeddingError(
+        f'label {label!r} ends in NUL, which NumPy cannot keep: expected a '
+        'folder for the projector, not an .npz'
+      )
   return array

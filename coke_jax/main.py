@@ -19,7 +19,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
-from coke_jax import command_line, interruption, run, workdir
+from coke_jax import command_line, interruption, modes, workdir
 
 FLAGS = flags.FLAGS
 
@@ -38,12 +38,13 @@ WORKDIR = flags.DEFINE_string(
 MODE = flags.DEFINE_enum(
   'mode',
   'train',
-  list(run.MODES),
+  list(modes.MODES),
   'train: train (or continue), then rank the test split with the best '
   'checkpoint. evaluate: rank a split with the best checkpoint of --workdir. '
   'predict: answer the questions of --input. embed: write the embeddings of '
   'the sequences of --input. export: write the model to --output, as '
-  'safetensors and JSON. sample-paths: write paths sampled from a graph of '
+  'safetensors and JSON. plot: draw training curves, ranks and maps into '
+  '--output. sample-paths: write paths sampled from a graph of '
   'triples, as files, into --workdir.',
 )
 command_line.define_options()
@@ -71,10 +72,10 @@ def main(argv: Sequence[str]) -> int | None:
   )
   try:
     with interruption.Watch() as watch, watch.at_once():
-      run.MODES[MODE.value](config, folder, command_line.options())
+      modes.MODES[MODE.value](config, folder, command_line.options())
   except BrokenPipeError:
     raise  # see `entry_point`
-  except run.EXPECTED_ERRORS as error:
+  except modes.EXPECTED_ERRORS as error:
     return command_line.fail(str(error))
   except interruption.Interruption as stop:
     print(stop, file=sys.stderr)

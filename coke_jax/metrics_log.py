@@ -55,12 +55,18 @@ class MetricsLog:
         was none; None: unknown.
       validated: whether a validation after `step` stays.
     """
+    lines = self.read()
     kept = [
       line
-      for line in self.read()
+      for line in lines
       if line['step'] < step
       or (line['step'] == step and (validated or line['kind'] != 'valid'))
     ]
+    if lines and not step:
+      logging.warning(
+        '%s: there is no checkpoint: training begins anew, and so does the log',
+        self._path,
+      )
     trained = [line['step'] for line in kept if line['kind'] == 'train']
     if last_line is not None and max(trained, default=0) != last_line:
       logging.warning(

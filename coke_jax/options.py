@@ -61,5 +61,16 @@ class Options:
     'any --input.',
   )
 
+  entity: str = _option(
+    '', 'plot: draw a map of this entity in all its training triples.'
+  )
+  relation: str = _option(
+    '',
+    'plot: likewise of this relation, or of two, with a comma between them.',
+  )
+  names: str = _option(
+    '', 'plot: a file with "label TAB name" on each line, for legends.'
+  )
+
 
 DEFAULTS = Options()

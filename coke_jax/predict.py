@@ -98,8 +98,7 @@ class Model:
     parsed = list(map(self.parser.question, asked))
     allowed = None
     if candidates is not None:
-      if isinstance(candidates, str):
-        raise QuestionError(f'candidates are {candidates!r}: expected a list')
+      questions.check_list('candidates', candidates)
       allowed = np.array([self.parser.entity(c) for c in candidates], np.int64)
     restriction = known.Restriction(
       new_only=new_only,
@@ -163,6 +162,7 @@ class Model:
     """
     sides = questions.sides(side)
     parsed = list(map(self.parser.fact, questions.as_list(facts)))
+    questions.check_list('splits', splits)
     for split in splits:
       if split not in graph.SPLITS:
         raise QuestionError(f'split {split!r}: expected some of {graph.SPLITS}')
@@ -266,7 +266,8 @@ class Model:
   ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields tokens [B, K] and their hidden states [B, K, D], by batches.
 
-    No tokens are one batch of no rows.
+    States behind the end of a sequence are zero. No tokens are one batch of no
+    rows.
     """
     layer = self.num_layers if layer is None else layer
     if layer not in range(self.num_layers + 1):
@@ -278,7 +279,9 @@ class Model:
       yield tokens, np.zeros(shape, dtype=np.float32)
     for start in range(0, len(tokens), self.batch_size):
       part = tokens[start : start + self.batch_size]
-      yield part, self._scorer.encode(part, layer)
+      states = self._scorer.encode(part, layer)
+      real = part != self.data.vocabulary.pad_id
+      yield part, np.where(real[..., None], states, 0)
 
   @property
   def width(self) -> int:

@@ -6,7 +6,10 @@ A question is a path of labels with `?` at one end: `(head, relation, '?')`,
 """
 
 import dataclasses
-from collections.abc import Sequence
+import operator
+import reprlib
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,10 @@ UNKNOWN = '?'
 SIDES = ('tail', 'head')
 
 Labels = Sequence[str]
+
+_SHORT = reprlib.Repr()  # errors stay readable, however long what they quote
+_SHORT.maxstring = _SHORT.maxother = 200
+_MOST_LABELS_SHOWN = 12
 
 
 class QuestionError(ValueError):
@@ -97,6 +104,11 @@ class Parser:
         trained on.
     """
     relations = self._relations(labels, hints=True)
+    ends = labels[0], labels[-1]
+    if UNKNOWN in ends and UNKNOWN not in self.vocabulary.entity_ids:
+      raise QuestionError(
+        f'{_show(labels)}: expected a fact, with no {UNKNOWN!r}'
+      )
     return Fact(
       tuple(labels),
       self._entity(labels, labels[0], hints=True),
@@ -141,6 +153,8 @@ class Parser:
     Raises:
       QuestionError: an unknown label, with the closest known ones.
     """
+    if not isinstance(label, str):
+      raise QuestionError(f'{_SHORT.repr(label)}: expected a label, a text')
     try:
       return self.vocabulary.entity_id(label)
     except KeyError as error:
@@ -150,11 +164,16 @@ class Parser:
     """The relations' indices, after all that holds for any sequence."""
     if isinstance(labels, str):
       raise QuestionError(
-        f'{labels!r} is one text: expected a sequence of labels, such as '
-        f"('head', 'relation', {UNKNOWN!r})"
+        f'{_SHORT.repr(labels)} is one text: expected a sequence of labels, '
+        f"such as ('head', 'relation', {UNKNOWN!r})"
       )
-    if not all(isinstance(label, str) for label in labels):
-      raise QuestionError(f'{labels!r}: expected labels, which are texts')
+    if not isinstance(labels, Sequence) or not all(
+      isinstance(label, str) for label in labels
+    ):
+      raise QuestionError(
+        f'{_SHORT.repr(labels)}: expected a sequence of labels, which are '
+        f"texts, such as ('head', 'relation', {UNKNOWN!r})"
+      )
     if len(labels) < 3:
       raise QuestionError(
         f'{_show(labels)}: expected an entity, one or more relations and an '
@@ -217,11 +236,52 @@ def to_queries(
   return queries.Queries(tokens, position, counts, answers)
 
 
+def is_one(given: Labels | Sequence[Labels]) -> bool:
+  """Whether this is one sequence of labels, not several."""
+  return isinstance(given, str) or (
+    len(given) > 0 and isinstance(given[0], str)
+  )
+
+
 def as_list(given: Labels | Sequence[Labels]) -> list[Labels]:
-  """One sequence of labels, or several, as a list of sequences."""
-  if isinstance(given, str) or (given and isinstance(given[0], str)):
-    return [given]  # type: ignore[list-item]  # it is the one sequence
-  return list(given)
+  """One sequence of labels, or several, as a list of sequences.
+
+  Raises:
+    QuestionError: it is neither.
+  """
+  if not isinstance(given, Sequence | np.ndarray):
+    raise QuestionError(
+      f'{_SHORT.repr(given)}: expected a sequence of labels, such as '
+      f"('head', 'relation', {UNKNOWN!r}), or a list of such"
+    )
+  several: Any = [given] if is_one(given) else given
+  return [
+    one.tolist() if isinstance(one, np.ndarray) else one for one in several
+  ]
+
+
+def check_list(name: str, given: Any) -> None:
+  """Raises QuestionError unless several texts can be in it."""
+  if isinstance(given, str) or not isinstance(given, Collection):
+    raise QuestionError(f'{name} are {_SHORT.repr(given)}: expected a list')
+
+
+def whole_number(name: str, number: Any, least: int) -> int:
+  """The number as an int.
+
+  Raises:
+    QuestionError: it is no whole number, or below `least`.
+  """
+  try:
+    whole = operator.index(number)
+  except TypeError:
+    whole = least - 1
+  if whole < least:
+    raise QuestionError(
+      f'{name} is {_SHORT.repr(number)}: expected a whole number of at least '
+      f'{least}'
+    )
+  return whole
 
 
 def sides(side: str) -> tuple[str, ...]:
@@ -236,4 +296,6 @@ def sides(side: str) -> tuple[str, ...]:
 
 
 def _show(labels: Labels) -> str:
-  return ' '.join(map(repr, labels))
+  text = ' '.join(map(_SHORT.repr, labels[:_MOST_LABELS_SHOWN]))
+  more = len(labels) - _MOST_LABELS_SHOWN
+  return f'{text} and {more:,} more' if more > 0 else text

@@ -1,47 +1,24 @@
 """What each --mode does, for the command line and for other programs."""
 
 import pathlib
-import sys
 import time
 
 import jax
 import ml_collections
 
+from coke_jax import config as config_lib
 from coke_jax import (
-  checkpoint,
-  embeddings,
   evaluation,
   export,
-  loading,
   model,
   parallel,
-  questions,
-  streaming,
   tasks,
   trainer,
   training,
-  training_log,
   workdir,
 )
-from coke_jax import config as config_lib
 from coke_jax import options as options_lib
-from coke_jax.data import files, known, path_writer, paths
-
-# Errors that a user can cause and mend; their text says all.
-EXPECTED_ERRORS = (
-  files.DataError,
-  workdir.WorkdirError,
-  checkpoint.CheckpointError,
-  training_log.TrainingError,
-  config_lib.ConfigError,
-  parallel.DeviceError,
-  export.ExportError,
-  embeddings.EmbeddingError,
-  questions.QuestionError,
-  streaming.StreamError,
-  FloatingPointError,
-  OSError,  # a full disk, a folder that may not be written
-)
+from coke_jax.data import path_writer, paths
 
 
 def train(
@@ -84,7 +61,7 @@ def evaluate(
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Ranks a split with the best checkpoint of a work folder."""
-  place = _trained(config, folder)
+  place = trained_folder(config, folder, may_be_exported=False)
   task = tasks.make_task(config, place.data())
   coke = training.build_model(config, task.data.vocabulary, task.max_length)
   ranker = evaluation.Ranker(coke, config.evaluate.batch_size)
@@ -120,73 +97,17 @@ def sample_paths(
   print(f'written to {folder}')
 
 
-def predict(
+def trained_folder(
   config: ml_collections.ConfigDict,
   folder: str,
-  options: options_lib.Options = options_lib.DEFAULTS,
-) -> None:
-  """Answers questions, line by line, with the model of a folder."""
-  _trained(config, folder)
-  lines = _lines(config, options)
-  asked, without = streaming.answer(
-    loading.load(folder),
-    lines,
-    options.output,
-    form=options.format,
-    top=options.top,
-    restriction=known.Restriction(
-      new_only=options.new_only,
-      exclude_own=options.exclude_own,
-      type_matching=options.type_matching,
-    ),
-  )
-  _report(f'{asked:,} questions asked', options, lines, without)
+  *,
+  may_be_exported: bool = True,
+) -> workdir.Workdir:
+  """A work folder, or an exported one, that was begun with these settings.
 
-
-def embed(
-  config: ml_collections.ConfigDict,
-  folder: str,
-  options: options_lib.Options = options_lib.DEFAULTS,
-) -> None:
-  """Writes embeddings, contextual ones of sequences or the static ones."""
-  _trained(config, folder)
-  _check_output(options, 'an .npz file, or a folder for the projector')
-  model = loading.load(folder)
-  lines = _lines(config, options)
-  if options.static:
-    static = model.embed_elements()
-    static.save(options.output)
-    _report(f'{len(static.labels):,} elements embedded', options, lines)
-    return
-  layer = None if options.layer == -1 else options.layer
-  count = streaming.embed(model, lines, options.output, layer)
-  _report(f'{count:,} sequences embedded', options, lines)
-
-
-def write_export(
-  config: ml_collections.ConfigDict,
-  folder: str,
-  options: options_lib.Options = options_lib.DEFAULTS,
-) -> None:
-  """Writes the model of a work folder as a folder of safetensors and JSON."""
-  _trained(config, folder)
-  _check_output(options, 'a folder that is not there yet')
-  export.write(folder, options.output)
-  print(f'written to {options.output}')
-
-
-MODES = {
-  'train': train,
-  'evaluate': evaluate,
-  'predict': predict,
-  'embed': embed,
-  'export': write_export,
-  'sample-paths': sample_paths,
-}
-
-
-def _trained(config: ml_collections.ConfigDict, folder: str) -> workdir.Workdir:
-  """A work folder, or an exported one, that was begun with these settings."""
+  Raises:
+    workdir.WorkdirError: there is none, or one that will not do.
+  """
   config_lib.validate(config)
   _prepare_jax(config)
   place = workdir.Workdir(folder)
@@ -194,43 +115,13 @@ def _trained(config: ml_collections.ConfigDict, folder: str) -> workdir.Workdir:
     raise workdir.WorkdirError(
       f'{place.folder}: no config.json: expected a folder that training wrote'
     )
+  if export.is_export(folder) and not may_be_exported:
+    raise workdir.WorkdirError(
+      f'{place.folder}: an exported model, which stays as it is: expected the '
+      'work folder that it came from'
+    )
   place.check_config(config)
   return place
-
-
-def _lines(
-  config: ml_collections.ConfigDict, options: options_lib.Options
-) -> streaming.Lines:
-  """The input, its lines laid out like those of the data's own files."""
-  settings = config.data
-  joint = '' if settings.kind == 'triples' else settings.relation_delimiter
-  return streaming.Lines(
-    options.input,
-    streaming.LineFormat(settings.delimiter, joint),
-    skip_bad=options.on_bad_line == 'skip',
-  )
-
-
-def _check_output(options: options_lib.Options, expected: str) -> None:
-  if options.output in ('', options_lib.STANDARD):
-    raise config_lib.ConfigError(f'no --output: expected {expected}')
-
-
-def _report(
-  done: str,
-  options: options_lib.Options,
-  lines: streaming.Lines,
-  without: int = 0,
-) -> None:
-  """Says on standard error what came of an input."""
-  parts = [done]
-  if lines.skipped:
-    parts.append(f'{lines.skipped:,} bad lines skipped')
-  if without:
-    parts.append(f'{without:,} without an answer')
-  if options.output != options_lib.STANDARD:
-    parts.append(f'written to {options.output}')
-  print('; '.join(parts), file=sys.stderr)
 
 
 def _train(worker: trainer.Trainer, split: str) -> None:

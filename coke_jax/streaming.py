@@ -179,6 +179,7 @@ def answer(
     files.DataError: the input cannot be read.
     OSError: the output cannot be written.
   """
+  top = questions.whole_number('top', top, least=1)
   words = model.data.vocabulary
   joint = lines.layout.relation_delimiter or '\t'
   if form == 'tsv':
@@ -234,6 +235,8 @@ def embed(
         model.parser.tokens([tokens for _, _, tokens in batch], model.width),
         layer,
       )
+    if not embedded:  # the arrays of the file have their shapes all the same
+      yield from model.encode(model.parser.tokens([], model.width), layer)
 
   embeddings.write_contextual(
     output,
@@ -290,19 +293,18 @@ def _check_tabs(labels: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _writing(output: str) -> Iterator[IO[str]]:
-  """A text file to write, which takes its place only when all is well."""
-  if output == options.STANDARD:
+  """A text file to write, which takes its place only when all is well.
+
+  What is no regular file, such as a pipe, is never replaced but written to.
+  """
+  with contextlib.ExitStack() as stack:
+    place: int | pathlib.Path = pathlib.Path(output)
+    if output == options.STANDARD:
+      place = os.dup(sys.stdout.fileno())
+    elif _is_regular(output) or not os.path.exists(output):
+      place = stack.enter_context(files.whole_file(pathlib.Path(output)))
     # Labels are UTF-8 and lines end alike wherever the program runs.
-    with open(
-      os.dup(sys.stdout.fileno()), 'w', encoding='utf-8', newline='\n'
-    ) as out:
-      yield out
-    return
-  with (
-    files.whole_file(pathlib.Path(output)) as unfinished,
-    unfinished.open('w', encoding='utf-8', newline='\n') as out,
-  ):
-    yield out
+    yield stack.enter_context(open(place, 'w', encoding='utf-8', newline='\n'))
 
 
 def _is_regular(path: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 import coke_jax
 from coke_jax import config as config_lib
-from coke_jax import run, workdir
+from coke_jax import modes, run, workdir
 from coke_jax.data import files, graph
 
 SIDES = ('both', 'head', 'tail')
@@ -139,7 +139,7 @@ def test_a_slip_in_the_settings_leaves_nothing_behind(tmp_path, change):
   (data / 'valid.txt').write_text('')
   config = small_config(data)
   config.update_from_flattened_dict(change)
-  with pytest.raises(run.EXPECTED_ERRORS):
+  with pytest.raises(modes.EXPECTED_ERRORS):
     run.train(config, str(tmp_path / 'work'))
   assert not (tmp_path / 'work').exists()
 

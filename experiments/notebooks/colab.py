@@ -29,10 +29,12 @@ SOURCE = '.'
 import os
 import pathlib
 
+import IPython.display
 import jax
+import numpy as np
 
 import coke_jax
-from coke_jax import config, parallel, run
+from coke_jax import config, export, parallel, plots, run
 
 print(f'coke_jax {coke_jax.__version__}, jax {jax.__version__}')
 print('training on', parallel.describe_devices())
@@ -84,10 +86,12 @@ run.train(settings, FOLDER)
 
 # %%
 model = coke_jax.load(FOLDER)
+words = model.data.vocabulary
+first = np.asarray(model.data.test)[0]  # of the test triples, as ids
 head, relation, tail = (
-  model.data.vocabulary.entities[model.data.test[0, 0]],
-  model.data.vocabulary.relations[model.data.test[0, 1]],
-  model.data.vocabulary.entities[model.data.test[0, 2]],
+  words.entities[first[0]],
+  words.relations[first[1]],
+  words.entities[first[2]],
 )
 print(f'{head}, {relation}: what? (the test split says {tail})')
 model.predict((head, relation, '?'), top=5).to_pandas()
@@ -99,4 +103,20 @@ model.rank((head, relation, tail)).to_pandas()
 # ## Draw
 #
 # Training curves, ranks by relation category, and a map of one entity in all
-# its contexts (the most frequent head of the training triples).
+# its contexts: the one that most training triples hold.
+
+# %%
+counts = np.bincount(np.asarray(model.data.train)[:, [0, 2]].reshape(-1))
+entity = model.data.vocabulary.entities[int(counts.argmax())]
+written = plots.draw(FOLDER, FOLDER / 'pictures', entity=entity, model=model)
+for path in written:
+  if path.suffix == '.png':
+    IPython.display.display(IPython.display.Image(str(path), width=700))
+
+# %% [markdown]
+# ## Keep it
+#
+# The model as plain files, to download or publish; `coke_jax.load` reads them.
+
+# %%
+export.write(FOLDER, FOLDER.with_name(f'{DATASET}_exported'))

@@ -1,0 +1,197 @@
+"""Draws training curves, and ranks as bars."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coke_jax import plot_style
+
+_MARKERS = 'os^'
+_DARK = '#444444'
+_GRID = '#E5E5E5'
+_BARS_WIDTH = 0.8  # of all the bars of a group; groups are 1 apart
+
+# Metrics and sides of the results, and what pictures call them.
+_TRIPLE_METRICS = {'mrr': 'MRR', 'hits@1': 'hits@1', 'hits@10': 'hits@10'}
+_PATH_METRICS = {'mean_quantile': 'mean quantile', 'hits@10': 'hits@10'}
+_SIDES = {'head': 'head (? r o)', 'tail': 'tail (s r ?)'}
+
+
+def curves(dataset: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+  """The loss, the learning rate and the validations by epoch.
+
+  Args:
+    dataset: what it is called.
+    lines: of metrics.jsonl.
+  """
+  train = [line for line in lines if line['kind'] == 'train']
+  valid = [line for line in lines if line['kind'] == 'valid']
+  results = [line.get('both', line) for line in valid]
+  metrics = _TRIPLE_METRICS if valid and 'both' in valid[0] else _PATH_METRICS
+  return {
+    'dataset': dataset,
+    'train': {
+      field: [line[field] for line in train]
+      for field in ('epoch', 'loss', 'learning_rate')
+    },
+    'valid': {
+      'epoch': [line['epoch'] for line in valid],
+      **{
+        title: [result.get(metric) for result in results]
+        for metric, title in metrics.items()
+      },
+    },
+  }
+
+
+def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
+  """What the bars of results.json show, by the name of the picture.
+
+  Args:
+    results: of triples, with `by_category`; or of paths, with `by_length` and,
+      under `single_edges`, those of triples.
+  """
+  found: dict[str, dict[str, Any]] = {}
+  about = {'dataset': results['dataset'], 'split': results['split']}
+  if 'by_length' in results:
+    found['ranks_by_length'] = about | {
+      'title': 'Ranks among type-matching negatives by path length',
+      'groups': {
+        f'{length} relation{"" if length == "1" else "s"}': part['queries']
+        for length, part in results['by_length'].items()
+      },
+      'metrics': {
+        title: {
+          'targets': [
+            part.get(metric) for part in results['by_length'].values()
+          ]
+        }
+        for metric, title in _PATH_METRICS.items()
+      },
+    }
+  categories = (results.get('single_edges') or results).get('by_category')
+  if categories:
+    found['ranks_by_category'] = about | {
+      'title': 'Filtered ranks by relation category',
+      'groups': {name: part['queries'] for name, part in categories.items()},
+      'metrics': {
+        title: {
+          side: [part[key].get(metric) for part in categories.values()]
+          for key, side in _SIDES.items()
+        }
+        for metric, title in _TRIPLE_METRICS.items()
+      },
+    }
+  return found
+
+
+def draw_curves(numbers: dict[str, Any]) -> Any:
+  """A matplotlib figure of what `curves` gave: panels by epoch."""
+  train, valid = numbers['train'], numbers['valid']
+  panels = [('loss', 'training loss\n(nats per answer)')]
+  metrics = [name for name in valid if name != 'epoch']
+  if valid['epoch']:
+    panels.append(('valid', 'validation'))
+  panels.append(('learning_rate', 'learning rate'))
+  figure = plot_style.new_figure(8, 1 + 2.1 * len(panels))
+  all_axes = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+  for axes, (name, label) in zip(all_axes, panels, strict=True):
+    axes.set_ylabel(label)
+    axes.grid(color=_GRID)
+    axes.set_axisbelow(True)
+    if name != 'valid':
+      axes.plot(train['epoch'], train[name], color=plot_style.COLORS[0])
+      continue
+    for metric, color, marker in zip(
+      metrics, plot_style.COLORS, _MARKERS, strict=False
+    ):
+      values = np.array(valid[metric], dtype=float)  # None becomes NaN
+      axes.plot(
+        valid['epoch'], values, color=color, marker=marker, label=metric
+      )
+    axes.set_ylim(0, 1)
+    axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
+    _mark_best(axes, valid, metrics[0])
+  all_axes[-1].set_xlabel('epoch')
+  all_axes[0].set_title(
+    plot_style.plain(f'Training on {numbers["dataset"]}'),
+    loc='left',
+    fontweight='bold',
+  )
+  return figure
+
+
+def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
+  """Says where the metric that chooses the checkpoint is highest."""
+  values = np.array(valid[metric], dtype=float)
+  if np.isnan(values).all():
+    return
+  best = int(np.nanargmax(values))
+  epoch = valid['epoch'][best]
+  axes.axvline(epoch, color=_DARK, linestyle=':', linewidth=1, zorder=0)
+  axes.set_title(
+    f'best {metric}: {values[best]:.3f}, after {epoch:.4g} epochs',
+    loc='right',
+    fontsize=9,
+  )
+
+
+def draw_bars(numbers: dict[str, Any]) -> Any:
+  """A matplotlib figure of what `bars` gave: a panel for each metric."""
+  groups, metrics = numbers['groups'], numbers['metrics']
+  figure = plot_style.new_figure(
+    1 + len(metrics) * max(2.8, 0.95 * len(groups)), 4.5
+  )
+  panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+  for axes, (metric, series) in zip(panels, metrics.items(), strict=True):
+    width = _BARS_WIDTH / len(series)
+    for place, (name, some) in enumerate(series.items()):
+      values = np.array(some, dtype=float)  # None becomes NaN: no bar
+      x = np.arange(len(values)) + (place - (len(series) - 1) / 2) * width
+      drawn = axes.bar(
+        x,
+        values,
+        0.92 * width,
+        label=name,
+        color=plot_style.COLORS[place],
+        hatch='///' if place else None,
+        edgecolor='white',
+      )
+      axes.bar_label(
+        drawn,
+        ['' if np.isnan(value) else _short(value) for value in values],
+        padding=2,
+        fontsize=8,
+      )
+    axes.set_title(metric, loc='left')
+    axes.set_xticks(
+      np.arange(len(groups)),
+      [f'{name}\n{count:,}' for name, count in groups.items()],
+      fontsize=8,
+    )
+    axes.set_ylim(0, 1.08)
+    axes.grid(axis='y', color=_GRID)
+    axes.set_axisbelow(True)
+  panels[0].set_xlabel('below each: number of queries', loc='left', fontsize=8)
+  if len(next(iter(metrics.values()))) > 1:
+    figure.legend(
+      *panels[0].get_legend_handles_labels(),
+      loc='outside right center',
+      title='masked entity',
+    )
+  figure.suptitle(
+    plot_style.plain(
+      f'{numbers["title"]}\n{numbers["dataset"]}, {numbers["split"]} split'
+    ),
+    x=0.01,
+    ha='left',
+    fontsize=12,
+    fontweight='bold',
+  )
+  return figure
+
+
+def _short(value: float) -> str:
+  """0.25 as .25, as the field writes it."""
+  return f'{value:.2f}'.removeprefix('0')

@@ -1,0 +1,127 @@
+"""What a trained model is used for: each --mode that asks, keeps or draws."""
+
+import sys
+
+import ml_collections
+
+from coke_jax import config as config_lib
+from coke_jax import export, loading, plots, run, streaming
+from coke_jax import options as options_lib
+from coke_jax.data import known
+
+
+def predict(
+  config: ml_collections.ConfigDict,
+  folder: str,
+  options: options_lib.Options = options_lib.DEFAULTS,
+) -> None:
+  """Answers questions, line by line, with the model of a folder."""
+  run.trained_folder(config, folder)
+  lines = _lines(config, options)
+  asked, without = streaming.answer(
+    loading.load(folder),
+    lines,
+    options.output,
+    form=options.format,
+    top=options.top,
+    restriction=known.Restriction(
+      new_only=options.new_only,
+      exclude_own=options.exclude_own,
+      type_matching=options.type_matching,
+    ),
+  )
+  _report(f'{asked:,} questions asked', options, lines, without)
+
+
+def embed(
+  config: ml_collections.ConfigDict,
+  folder: str,
+  options: options_lib.Options = options_lib.DEFAULTS,
+) -> None:
+  """Writes embeddings, contextual ones of sequences or the static ones."""
+  run.trained_folder(config, folder)
+  _check_output(options, 'an .npz file, or a folder for the projector')
+  model = loading.load(folder)
+  lines = _lines(config, options)
+  if options.static:
+    static = model.embed_elements()
+    static.save(options.output)
+    _report(f'{len(static.labels):,} elements embedded', options, lines)
+    return
+  layer = None if options.layer == -1 else options.layer
+  count = streaming.embed(model, lines, options.output, layer)
+  _report(f'{count:,} sequences embedded', options, lines)
+
+
+def write_export(
+  config: ml_collections.ConfigDict,
+  folder: str,
+  options: options_lib.Options = options_lib.DEFAULTS,
+) -> None:
+  """Writes the model of a work folder as a folder of safetensors and JSON."""
+  run.trained_folder(config, folder, may_be_exported=False)
+  _check_output(options, 'a folder that is not there yet')
+  step = export.write(folder, options.output)
+  print(f'checkpoint of step {step:,} written to {options.output}')
+
+
+def plot(
+  config: ml_collections.ConfigDict,
+  folder: str,
+  options: options_lib.Options = options_lib.DEFAULTS,
+) -> None:
+  """Draws a folder's curves and ranks, and the maps that are asked for."""
+  run.trained_folder(config, folder)
+  _check_output(options, 'a folder for the pictures')
+  model = None
+  relations: tuple[str, ...] = ()
+  if options.entity or options.relation:
+    model = loading.load(folder)
+  if model and options.relation in model.data.vocabulary.relation_ids:
+    relations = (options.relation,)
+  elif options.relation:
+    relations = tuple(options.relation.split(','))
+  written = plots.draw(
+    folder,
+    options.output,
+    entity=options.entity or None,
+    relations=relations,
+    names=options.names or None,
+    model=model,
+  )
+  print('\n'.join(map(str, written)))
+
+
+def _lines(
+  config: ml_collections.ConfigDict, options: options_lib.Options
+) -> streaming.Lines:
+  """The input, its lines laid out like those of the data's own files."""
+  settings = config.data
+  joint = '' if settings.kind == 'triples' else settings.relation_delimiter
+  return streaming.Lines(
+    options.input,
+    streaming.LineFormat(settings.delimiter, joint),
+    skip_bad=options.on_bad_line == 'skip',
+  )
+
+
+def _check_output(options: options_lib.Options, expected: str) -> None:
+  if options.output in ('', options_lib.STANDARD):
+    raise config_lib.ConfigError(f'no --output: expected {expected}')
+
+
+def _report(
+  done: str,
+  options: options_lib.Options,
+  lines: streaming.Lines,
+  without: int = 0,
+) -> None:
+  """Says on standard error what came of an input."""
+  parts = [done]
+  if lines.skipped:
+    parts.append(f'{lines.skipped:,} bad lines skipped')
+  if without:
+    parts.append(f'{without:,} without an answer')
+  if options.output != options_lib.STANDARD:
+    parts.append(f'written to {options.output}')
+  print('; '.join(parts), file=sys.stderr)
