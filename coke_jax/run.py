@@ -1,5 +1,6 @@
 """What each --mode does, for the command line and for other programs."""
 
+import os
 import pathlib
 import time
 
@@ -23,7 +24,7 @@ from coke_jax.data import path_writer, paths
 
 def train(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Trains in a work folder, or continues, then ranks a split with the best.
@@ -57,7 +58,7 @@ def train(
 
 def evaluate(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Ranks a split with the best checkpoint of a work folder."""
@@ -70,7 +71,7 @@ def evaluate(
 
 def sample_paths(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Writes paths sampled from a graph of triples, as path files.
@@ -99,7 +100,7 @@ def sample_paths(
 
 def trained_folder(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   *,
   may_be_exported: bool = True,
 ) -> workdir.Workdir:

@@ -1,5 +1,6 @@
 """What a trained model is used for: each --mode that asks, keeps or draws."""
 
+import os
 import sys
 
 import ml_collections
@@ -12,7 +13,7 @@ from coke_jax.data import known
 
 def predict(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Answers questions, line by line, with the model of a folder."""
@@ -35,7 +36,7 @@ def predict(
 
 def embed(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Writes embeddings, contextual ones of sequences or the static ones."""
@@ -55,7 +56,7 @@ def embed(
 
 def write_export(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Writes the model of a work folder as a folder of safetensors and JSON."""
@@ -67,7 +68,7 @@ def write_export(
 
 def plot(
   config: ml_collections.ConfigDict,
-  folder: str,
+  folder: str | os.PathLike[str],
   options: options_lib.Options = options_lib.DEFAULTS,
 ) -> None:
   """Draws a folder's curves and ranks, and the maps that are asked for."""

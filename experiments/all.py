@@ -1,0 +1,144 @@
+"""Every table and figure of the paper, in order.
+
+    python experiments/all.py --budget=cpu
+
+Runs the scripts of this folder. One that fails does not keep the others from
+running. Called again, it goes on where it stopped: finished models are reused,
+a model that was interrupted continues, and a script is skipped if nothing that
+it shows has changed.
+"""
+
+import hashlib
+import json
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import contextual_maps
+import link_prediction
+import parameters
+import path_queries
+import single_hop_from_paths
+from reproduction import options as options_lib
+from reproduction import runs
+
+from coke_jax import config as config_lib
+from coke_jax import modes, workdir
+
+SCRIPTS: dict[str, ModuleType] = {
+  module.NAME: module
+  for module in (
+    link_prediction,
+    parameters,
+    path_queries,
+    single_hop_from_paths,
+    contextual_maps,
+  )
+}
+_PROGRESS = 'progress.json'
+
+
+def run_all(
+  options: options_lib.Options, only: Sequence[str], *, again: bool = False
+) -> list[str]:
+  """Runs scripts in their order.
+
+  Args:
+    options: what they are asked for.
+    only: the names of those to run.
+    again: also those that are complete.
+
+  Returns:
+    The names of those that failed.
+  """
+  path = options.out / _PROGRESS
+  progress = workdir.read_json(path) if path.is_file() else {}
+  failed = []
+  for name in only:
+    script = SCRIPTS[name]
+    if not again and _is_complete(script, options, progress.get(name)):
+      print(f'==== {name}: complete, skipped')
+      continue
+    print(f'==== {name}')
+    started = time.monotonic()
+    error = _attempt(script, options)
+    if error:
+      failed.append(name)
+    progress[name] = {
+      'complete': not error,
+      'error': error,
+      'shows': _fingerprint(script, options),
+      'seconds': round(time.monotonic() - started, 1),
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    workdir.write_json(path, progress)
+  return failed
+
+
+def _attempt(script: ModuleType, options: options_lib.Options) -> str:
+  """Runs a script; gives what went wrong, or nothing."""
+  try:
+    script.make(options)
+  except modes.EXPECTED_ERRORS as error:
+    print(f'error: {error}', file=sys.stderr)
+    return str(error)
+  except Exception as error:  # the other scripts are to run all the same
+    traceback.print_exc()
+    return f'{type(error).__name__}: {error}'
+  return ''
+
+
+def _is_complete(
+  script: ModuleType, options: options_lib.Options, entry: Any
+) -> bool:
+  """Whether a script has shown all that it would show now."""
+  if not entry or not entry['complete']:
+    return False
+  if not (options.out / f'{script.NAME}.md').is_file():
+    return False
+  return bool(entry['shows'] == _fingerprint(script, options))
+
+
+def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
+  """Changes with the settings and the results of a script's models.
+
+  A model without a finished work folder counts as not trained, so that a copy
+  of the results alone is not taken for the work itself.
+  """
+  parts = []
+  for run in script.needed_runs(options):
+    done = runs.is_finished(run, options.out)
+    record = runs.load_record(run, options.out) if done else None
+    parts.append([run.name, config_lib.flatten(run.config), record])
+  text = json.dumps(parts, sort_keys=True)
+  return hashlib.sha256(text.encode()).hexdigest()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Runs what the flags ask for; the exit status is 1 if a script failed."""
+  parser = options_lib.make_parser(__doc__)
+  parser.add_argument(
+    '--only',
+    type=options_lib.list_of('script', {name: name for name in SCRIPTS}),
+    default=tuple(SCRIPTS),
+    metavar='SCRIPT,...',
+    help=f'run these scripts only; default: {",".join(SCRIPTS)}',
+  )
+  parser.add_argument(
+    '--again',
+    action='store_true',
+    help='also run scripts that are complete; their models are reused',
+  )
+  options, given = options_lib.parse(parser, arguments)
+  only = [name for name in SCRIPTS if name in given.only]
+  with options_lib.stoppable():
+    failed = run_all(options, only, again=given.again)
+  if failed:
+    sys.exit(f'failed: {", ".join(failed)}')
+
+
+if __name__ == '__main__':
+  main()

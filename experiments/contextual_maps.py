@@ -1,0 +1,172 @@
+"""Contextual embeddings in the plane (paper, section 4.3).
+
+    python experiments/contextual_maps.py --budget=cpu
+
+Draws the paper's two t-SNE maps with the FB15k model of
+experiments/link_prediction.py: the film The King's Speech in all its training
+triples, coloured by relation, and the relations between films and directors,
+coloured by director. The paper prints no numbers for them; two measures say
+how far its two observations hold, that states cluster by relation or director,
+and that those of a triple and of its inverse nearly coincide.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from reproduction import formats, report, runs, settings
+from reproduction import options as options_lib
+
+import coke_jax
+from coke_jax import contextual_maps, map_plots, map_selection, plot_style
+from coke_jax import readable_names as names_lib
+from coke_jax.data import benchmarks, files
+from coke_jax.data import vocabulary as vocabulary_lib
+
+NAME = 'contextual_maps'
+TITLE = 'Contextual embeddings by t-SNE'
+_DATASET = 'FB15k'
+_MEASURES = ('silhouette', 'mirrored_distance')
+_NOTES = """\
+Silhouette: from -1 to 1, above 0 if the states of a group are nearer to each
+other than to the next group. Mirrored pairs: the median distance between the
+states in (s, r, o) and in (o, r', s), as a part of the median distance of any
+two states; small if they coincide.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+  """What one picture shows.
+
+  Attributes:
+    name: of its files.
+    entity: the label of the entity, if it is the map of one.
+    relations: the labels of the relations, otherwise.
+  """
+
+  name: str
+  entity: str = ''
+  relations: tuple[str, ...] = ()
+
+
+_MAPS = (
+  Map('contextual_map_entity', entity='/m/09gq0x5'),  # The King's Speech
+  Map(
+    'contextual_map_relations',
+    relations=('/film/director/film', '/film/film/directed_by'),
+  ),
+)
+_STAND_IN_MAPS = (
+  Map('contextual_map_entity', entity='France'),
+  Map('contextual_map_relations', relations=('region', 'subregion')),
+)
+# The name of the film for copies of FB15k without a file of names.
+_KNOWN_NAMES = {'/m/09gq0x5': "The King's Speech"}
+
+
+def needed_runs(options: options_lib.Options) -> list[settings.Run]:
+  """The model that both maps need: that of the first seed."""
+  return options.runs([_DATASET])[:1]
+
+
+def make(options: options_lib.Options) -> None:
+  """Trains what is missing and draws both maps."""
+  runs.ensure_all(needed_runs(options), options.out)
+  run = options.run(_DATASET)
+  rows, lines, records, pictures = [], [], [], []
+  maps = _STAND_IN_MAPS if run.stand_in else _MAPS
+  if runs.is_finished(run, options.out):
+    records = [runs.load_record(run, options.out)]
+    model = coke_jax.load(runs.work_folder(run, options.out))
+    names = names_lib.make_names(
+      model.data.vocabulary, _given_names(run, model.data.vocabulary)
+    )
+  for one in maps:
+    row = report.make_row(run, records, {}, map=one.name)
+    if records:
+      drawn = _draw(one, row, model, names, options)
+      row['numbers'] = {
+        name: {'ours': drawn[name], 'paper': None} for name in _MEASURES
+      }
+      pictures.append(f'\n![{" and ".join(drawn["names"])}]({one.name}.png)\n')
+    else:
+      drawn = {}
+      row['numbers'] = {}
+    rows.append(row)
+    lines.append(_line(one, row, drawn))
+  header = ['map', 'budget', 'triples', 'groups', 'silhouette']
+  header += ['mirrored pairs', 'their distance']
+  report.write(
+    options.out,
+    NAME,
+    title=TITLE,
+    budget=options.budget,
+    rows=rows,
+    records=records,
+    table=formats.markdown_table(header, lines),
+    notes=_NOTES + ''.join(pictures),
+    more={'paper': 'figures without numbers'},
+  )
+
+
+def _given_names(
+  run: settings.Run, vocabulary: vocabulary_lib.Vocabulary
+) -> dict[str, str]:
+  """Names of entities from the file beside the triples, where there is one."""
+  known = set(vocabulary.entities)
+  given = dict(_KNOWN_NAMES)
+  try:
+    folder = benchmarks.locate(
+      run.config.data.name, run.config.data.dir or None
+    )
+    for path in sorted(folder.glob('entity2text.txt*')):
+      given.update(names_lib.read_names(path))
+  except files.DataError as error:  # the model has its data, but no names
+    print(f'entities keep their labels: {error}')
+  return {label: name for label, name in given.items() if label in known}
+
+
+def _draw(
+  one: Map,
+  row: dict[str, Any],
+  model: coke_jax.Model,
+  names: names_lib.Names,
+  options: options_lib.Options,
+) -> dict[str, Any]:
+  """Draws a map to .png and .svg, and gives its numbers, also in .json."""
+  if one.entity:
+    selection = map_selection.select_entity(model.data, one.entity)
+  else:
+    selection = map_selection.select_relations(model.data, one.relations)
+  laid_out = contextual_maps.make_map(model, model.data, selection)
+  numbers = contextual_maps.to_json(laid_out, model.data, names)
+  numbers = {'budget': row['budget'], 'runs': row['runs'], **numbers}
+  with plot_style.style():
+    figure = map_plots.draw(numbers)
+    figure.supxlabel(f'Budget {report.label(row)}', fontsize=9)
+    plot_style.save(figure, numbers, options.out, one.name)
+  return numbers
+
+
+def _line(one: Map, row: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
+  if not drawn:
+    return [one.name, report.label(row), *['-'] * 5]
+  return [
+    ' and '.join(drawn['names']),
+    report.label(row),
+    f'{drawn["triples_kept"]} of {drawn["triples_found"]}',
+    str(len(drawn['groups'])),
+    formats.signed(drawn['silhouette']),
+    str(drawn['mirrored_pairs']),
+    formats.decimal(drawn['mirrored_distance']),
+  ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Draws the maps that the flags ask for."""
+  options_lib.run_script(make, __doc__, arguments)
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,74 @@
+"""Where a number comes from: commit, versions, device."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from typing import Any
+
+from coke_jax import parallel
+from reproduction import settings
+
+_PACKAGES = ('coke_jax', 'jax', 'jaxlib', 'flax', 'optax', 'numpy')
+# Changes elsewhere, such as in results, change no number.
+_SOURCES = ('coke_jax', 'configs', 'experiments', ':!experiments/results')
+
+
+def describe() -> dict[str, Any]:
+  """`device`, `versions` and, in a git checkout, `commit` and `dirty`."""
+  return {
+    'device': parallel.describe_devices(),
+    'processor': _processor(),
+    'versions': {
+      'python': platform.python_version(),
+      **{name: importlib.metadata.version(name) for name in _PACKAGES},
+    },
+    **_commit(),
+  }
+
+
+def _commit() -> dict[str, Any]:
+  """The commit, and whether sources differ from it; empty outside of git."""
+  top = _git('rev-parse', '--show-toplevel')
+  if top != str(settings.ROOT):  # also when it lies in somebody else's checkout
+    return {}
+  commit = _git('rev-parse', 'HEAD')
+  if not commit:
+    return {}
+  status = _git('status', '--porcelain', '--', *_SOURCES)
+  return {'commit': commit, 'dirty': bool(status)}
+
+
+def _git(*arguments: str) -> str:
+  try:
+    done = subprocess.run(
+      ['git', *arguments],
+      cwd=settings.ROOT,
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+  except OSError:  # no git here
+    return ''
+  return done.stdout.strip() if done.returncode == 0 else ''
+
+
+def _processor() -> str:
+  """The CPU's name where the system tells it, and how many cores."""
+  name = platform.processor() or platform.machine()
+  try:
+    with open('/proc/cpuinfo', encoding='utf-8') as lines:
+      name = next(
+        line.partition(':')[2].strip()
+        for line in lines
+        if line.startswith('model name')
+      )
+  except (OSError, StopIteration):
+    pass
+  return f'{_cores()} x {name}'
+
+
+def _cores() -> int:
+  if hasattr(os, 'sched_getaffinity'):  # not on macOS
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1

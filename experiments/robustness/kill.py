@@ -1,0 +1,310 @@
+"""Kills real trainings again and again: is what comes out the same, bit by bit?
+
+    python experiments/robustness/kill.py --kills=50 --runs=5
+
+For each run, a graph and settings are drawn, and trained once undisturbed.
+Then the same training is started in another folder and killed (SIGKILL), or
+asked to stop (SIGTERM, Ctrl-C), as often as was asked for: after a random time,
+or as soon as some file of a checkpoint, of the log or of a new run shows up.
+In the end it is left alone, and its parameters, metrics.jsonl and results.json
+must equal those of the undisturbed run.
+"""
+
+import argparse
+import collections
+import dataclasses
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import small_runs
+
+_POLL_SECONDS = 0.0005
+_LEAVE_SECONDS = 30.0  # for a stop by a signal, on a busy machine
+_UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
+
+# Starting Python in the background of a shell may leave Ctrl-C ignored.
+_LAUNCH = (
+  'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); '
+  'os.execv(sys.argv[1], sys.argv[1:])'
+)
+
+
+@dataclasses.dataclass
+class Tally:
+  """What happened.
+
+  Attributes:
+    kills: by the moment in which the process was met.
+    stops: likewise of those that were asked to stop.
+    seconds_to_leave: the longest that one of these took.
+    failures: what went wrong, in words.
+  """
+
+  kills: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  stops: collections.Counter[str] = dataclasses.field(
+    default_factory=collections.Counter
+  )
+  seconds_to_leave: float = 0.0
+  failures: list[str] = dataclasses.field(default_factory=list)
+
+
+def names(folder: pathlib.Path) -> list[str]:
+  """What is in a folder; nothing if it is not there."""
+  try:
+    return [path.name for path in folder.iterdir()]
+  except OSError:
+    return []
+
+
+def size(path: pathlib.Path) -> int:
+  """The bytes of a file; 0 if it is not there."""
+  try:
+    return path.stat().st_size
+  except OSError:
+    return 0
+
+
+# -------------------------------------------------- moments to wait for
+# Each is made from the work folder as it is before the start, and says whether
+# the moment has come.
+
+
+def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
+  """Settings, labels, data, the log or results are half written."""
+  before = set(names(work))
+  return lambda: any(
+    _UNFINISHED.fullmatch(name) and name not in before for name in names(work)
+  )
+
+
+def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
+  """A checkpoint has no final name yet."""
+  before = set(names(work / 'checkpoints'))
+  return lambda: any(
+    'tmp' in name and name not in before for name in names(work / 'checkpoints')
+  )
+
+
+def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
+  """A new checkpoint is whole: old ones are deleted, or validation begins."""
+  before = set(names(work / 'checkpoints'))
+  return lambda: any(
+    'tmp' not in name and name not in before
+    for name in names(work / 'checkpoints')
+  )
+
+
+def the_log_grows(work: pathlib.Path) -> Callable[[], bool]:
+  """Steps are done: a line was added to metrics.jsonl."""
+  before = time.monotonic(), size(work / 'metrics.jsonl')
+
+  def grown() -> bool:
+    return size(work / 'metrics.jsonl') > before[1]
+
+  return grown
+
+
+MOMENTS = (
+  a_file_is_written,
+  a_checkpoint_is_written,
+  a_checkpoint_is_there,
+  the_log_grows,
+)
+
+
+def trace(work: pathlib.Path) -> tuple[int, list[str]]:
+  """What training changes when it gets on."""
+  return size(work / 'metrics.jsonl'), sorted(names(work / 'checkpoints'))
+
+
+def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
+  """What a process was doing when it died, by what it left.
+
+  Args:
+    work: the work folder.
+    before: its `trace` when the process was started.
+  """
+  if 'config.json' not in names(work):
+    return 'reading data or beginning the run'
+  if any('tmp' in name for name in names(work / 'checkpoints')):
+    return 'writing a checkpoint'
+  if any(map(_UNFINISHED.fullmatch, names(work))):
+    return 'writing another file'
+  if trace(work) == before:
+    return 'starting'
+  steps = [
+    int(name.rsplit('_', 1)[1])
+    for name in names(work / 'checkpoints')
+    if re.fullmatch(r'step_\d+', name)
+  ]
+  if steps:
+    newest = work / 'checkpoints' / f'step_{max(steps)}'
+    text = (newest / 'metadata' / 'metadata').read_text()
+    if '"validation_pending": true' in text:
+      return 'deleting old checkpoints or validating'
+    if '"finished": true' in text:
+      return 'ranking the test split'
+  return 'stepping'
+
+
+def start(
+  arguments: list[str], cache: pathlib.Path, log: pathlib.Path
+) -> subprocess.Popen[bytes]:
+  """Starts a training; what it says goes to a file."""
+  with log.open('ab') as out:
+    return subprocess.Popen(
+      [sys.executable, '-c', _LAUNCH, *small_runs.command(*arguments)],
+      env=small_runs.environment(cache),
+      stdout=out,
+      stderr=out,
+    )
+
+
+def disturb(
+  process: subprocess.Popen[bytes],
+  work: pathlib.Path,
+  moment: Callable[[], bool],
+  delay: float,
+  number: int,
+  tally: Tally,
+) -> bool:
+  """Waits for the moment and sends a signal.
+
+  Returns:
+    Whether the process was still there to be met.
+  """
+  before = trace(work)
+  while not moment():
+    if process.poll() is not None:
+      return False
+    time.sleep(_POLL_SECONDS)
+  time.sleep(delay)
+  if process.poll() is not None:
+    return False
+  process.send_signal(number)
+  sent = time.monotonic()
+  try:
+    status = process.wait(timeout=_LEAVE_SECONDS)
+  except subprocess.TimeoutExpired:
+    tally.failures.append(f'did not leave {_LEAVE_SECONDS} s after {number}')
+    process.kill()
+    process.wait()
+    return True
+  if status == 0:
+    return False
+  if number == signal.SIGKILL:
+    tally.kills[state_of(work, before)] += 1
+    return True
+  tally.stops[signal.Signals(number).name] += 1
+  seconds = time.monotonic() - sent
+  tally.seconds_to_leave = max(tally.seconds_to_leave, seconds)
+  # Before the program has taken over, Python and the system decide.
+  if status not in (128 + number, -number):
+    tally.failures.append(f'exit status {status} after signal {number}')
+  return True
+
+
+def one_run(
+  folder: pathlib.Path, seed: int, kills: int, stops: int, epochs: int
+) -> Tally:
+  """One training, undisturbed and disturbed."""
+  generator, tally = random.Random(seed), Tally()
+  data = small_runs.write_graph(folder / 'data', seed)
+  settings = {
+    'seed': seed,
+    'num_epochs': epochs,
+    'rows': generator.choice(['query', 'instance']),
+    'log_every_steps': generator.choice([1, 7, 50]),
+    'validate_every_epochs': generator.choice([3, 10, 0.5]),
+  }
+  work, calm = folder / 'disturbed', folder / 'undisturbed'
+  cache = folder / 'compiled'
+  log = folder / 'log.txt'
+  started = time.monotonic()
+  process = start(small_runs.arguments(data, calm, **settings), cache, log)
+  if process.wait() != 0:
+    raise RuntimeError(f'the undisturbed run failed: see {log}')
+  duration = time.monotonic() - started
+  arguments = small_runs.arguments(data, work, **settings)
+  signals = [signal.SIGKILL] * kills
+  signals += [(signal.SIGTERM, signal.SIGINT)[i % 2] for i in range(stops)]
+  generator.shuffle(signals)
+  while signals:
+    process = start(arguments, cache, log)
+    if generator.random() < 0.2:
+      moment, delay = (lambda: True), generator.uniform(0, duration / 3)
+    else:
+      moment = generator.choice(MOMENTS)(work)
+      delay = generator.choice([0, generator.uniform(0, 0.05), 1, 2])
+      delay *= generator.random()
+    if disturb(process, work, moment, delay, signals[-1], tally):
+      signals.pop()
+    elif process.returncode != 0:
+      tally.failures.append(f'exit status {process.returncode}: see {log}')
+      return tally
+    else:  # it was over before: begin anew with the same training
+      tally.failures += small_runs.differences(work, calm)
+      work.rename(folder / f'finished_{len(signals)}')
+  process = start(arguments, cache, log)
+  if process.wait() != 0:
+    tally.failures.append(f'the last start failed: see {log}')
+    return tally
+  tally.failures += small_runs.differences(work, calm)
+  left = [name for name in names(work) if _UNFINISHED.fullmatch(name)]
+  left += [name for name in names(work / 'checkpoints') if 'tmp' in name]
+  tally.failures += [f'{name} was left behind' for name in left]
+  if 'Traceback' in log.read_text(errors='replace'):
+    tally.failures.append(f'a traceback: see {log}')
+  return tally
+
+
+def main(argv: list[str] | None = None) -> int:
+  """Runs what the flags ask for; the status is 1 if anything was lost."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--kills', type=int, default=50)
+  parser.add_argument('--stops', type=int, default=20, help='SIGTERM, SIGINT')
+  parser.add_argument('--runs', type=int, default=5)
+  parser.add_argument('--epochs', type=int, default=300)
+  parser.add_argument('--seed', type=int, default=0)
+  parser.add_argument('--folder', help='where the runs stay; default: nowhere')
+  flags = parser.parse_args(argv)
+  total = Tally()
+  with tempfile.TemporaryDirectory() as temporary:
+    folder = pathlib.Path(flags.folder or temporary)
+    for run in range(flags.runs):
+      share = [
+        (count * (run + 1)) // flags.runs - (count * run) // flags.runs
+        for count in (flags.kills, flags.stops)
+      ]
+      tally = one_run(
+        folder / f'run_{run}', flags.seed + run, *share, flags.epochs
+      )
+      print(f'run {run}: {tally}', flush=True)
+      total.kills += tally.kills
+      total.stops += tally.stops
+      total.seconds_to_leave = max(
+        total.seconds_to_leave, tally.seconds_to_leave
+      )
+      total.failures += tally.failures
+  print(
+    f'{total.kills.total()} kills ({dict(total.kills)}), '
+    f'{total.stops.total()} stops ({dict(total.stops)}, the slowest within '
+    f'{total.seconds_to_leave:.1f} s), {flags.runs} runs: '
+    + (f'FAILED: {total.failures}' if total.failures else 'nothing lost')
+  )
+  return bool(total.failures)
+
+
+if __name__ == '__main__':
+  sys.exit(main())

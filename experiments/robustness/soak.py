@@ -1,0 +1,141 @@
+"""An hour of training with validations and checkpoints: is memory flat?
+
+    python experiments/robustness/soak.py --minutes=60 --folder=soak
+
+Trains a tiny model, validating and saving every few seconds, and notes its
+resident memory as it goes. The process is held (SIGSTOP) for a part of the
+time, so that it does not take a whole core; in the end it is asked to stop
+(SIGTERM). Writes memory.csv and, with matplotlib, memory.png.
+"""
+
+import argparse
+import csv
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import small_runs
+
+_SAMPLE_SECONDS = 5.0
+_SLICE_SECONDS = 0.2
+_WARM_UP = 0.1  # of the time: compiling, caches
+
+
+def resident_mebibytes(process: int) -> float:
+  """The memory of a process that is in RAM (Linux)."""
+  status = pathlib.Path(f'/proc/{process}/status').read_text()
+  (line,) = (row for row in status.splitlines() if row.startswith('VmRSS'))
+  return int(line.split()[1]) / 1024
+
+
+def watch(
+  process: subprocess.Popen[bytes],
+  work: pathlib.Path,
+  seconds: float,
+  share: float,
+) -> list[tuple[float, float]]:
+  """Samples (seconds, MiB) while the process runs for a share of the time."""
+  log = work / 'metrics.jsonl'
+  while process.poll() is None and not (log.exists() and log.stat().st_size):
+    time.sleep(_SLICE_SECONDS)
+  started = time.monotonic()
+  samples: list[tuple[float, float]] = []
+  while (now := time.monotonic() - started) < seconds:
+    if process.poll() is not None:
+      raise RuntimeError(f'training ended after {now:.0f} s')
+    if now >= len(samples) * _SAMPLE_SECONDS:
+      samples.append((now, resident_mebibytes(process.pid)))
+    time.sleep(_SLICE_SECONDS * share)
+    if share < 1:
+      process.send_signal(signal.SIGSTOP)
+      time.sleep(_SLICE_SECONDS * (1 - share))
+      process.send_signal(signal.SIGCONT)
+  return samples
+
+
+def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
+  """Medians of the first and last quarter after the warm-up, and the slope."""
+  warm = samples[int(len(samples) * _WARM_UP) :]
+  quarter = max(len(warm) // 4, 1)
+  hours, memory = zip(*((s / 3600, m) for s, m in warm), strict=True)
+  slope = statistics.linear_regression(hours, memory).slope
+  return {
+    'first quarter MiB': statistics.median(memory[:quarter]),
+    'last quarter MiB': statistics.median(memory[-quarter:]),
+    'slope MiB/h': slope,
+    'most MiB': max(memory),
+  }
+
+
+def plot(samples: list[tuple[float, float]], path: pathlib.Path) -> None:
+  """Draws the curve."""
+  import matplotlib.figure
+
+  figure = matplotlib.figure.Figure(figsize=(6, 3), layout='constrained')
+  axes = figure.subplots()
+  axes.plot([s / 60 for s, _ in samples], [m for _, m in samples])
+  axes.set(xlabel='minutes', ylabel='resident memory (MiB)', ylim=(0, None))
+  figure.savefig(path, dpi=150)
+
+
+def main(argv: list[str] | None = None) -> int:
+  """Trains and measures; the status is 1 if memory grows."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--minutes', type=float, default=60)
+  parser.add_argument('--share', type=float, default=0.3, help='of a core')
+  parser.add_argument('--folder', help='where to write; default: nowhere')
+  parser.add_argument(
+    '--most-growth', type=float, default=0.03, help='of the memory'
+  )
+  flags = parser.parse_args(argv)
+  with tempfile.TemporaryDirectory() as temporary:
+    folder = pathlib.Path(flags.folder or temporary)
+    data = small_runs.write_graph(folder / 'data')
+    work = folder / 'work'
+    arguments = small_runs.arguments(
+      data,
+      work,
+      num_epochs=10**6,
+      validate_every_epochs=100,
+      checkpoint_every_minutes=0.03,
+    )
+    with (folder / 'log.txt').open('wb') as out:
+      process = subprocess.Popen(
+        small_runs.command(*arguments),
+        env=small_runs.environment(folder / 'compiled'),
+        stdout=out,
+        stderr=out,
+      )
+      try:
+        samples = watch(process, work, 60 * flags.minutes, flags.share)
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(timeout=60)
+      finally:
+        process.kill()
+    with (folder / 'memory.csv').open('w', newline='') as table:
+      csv.writer(table).writerows([('seconds', 'MiB'), *samples])
+    lines = small_runs.metrics(work)
+    validations = sum(line['kind'] == 'valid' for line in lines)
+    try:
+      plot(samples, folder / 'memory.png')
+    except ImportError:
+      print('no matplotlib: no memory.png')
+  figures = summarize(samples)
+  grown = figures['last quarter MiB'] / figures['first quarter MiB'] - 1
+  print(
+    f'{samples[-1][0] / 60:.1f} minutes, {lines[-1]["step"]:,} steps, '
+    f'{validations:,} validations; exit status {status} after SIGTERM; memory: '
+    + ', '.join(f'{name} {value:.1f}' for name, value in figures.items())
+    + f'; grown by {100 * grown:.1f} %'
+  )
+  return int(grown > flags.most_growth or status != 128 + signal.SIGTERM)
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,138 @@
+"""How long the paper's settings would take on the devices at hand.
+
+    python experiments/throughput.py
+
+Trains each model of the paper's tables for some steps, without keeping it, and
+multiplies the mean time of a step by the steps of the whole training. Compiling
+and validating are not in it. Writes
+experiments/results/throughput/<device>.json; the table is in
+docs/reproduction.md.
+"""
+
+import argparse
+import pathlib
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from reproduction import document, provenance, runs, settings, throughput_table
+from reproduction import options as options_lib
+
+from coke_jax import modes, parallel, tasks, trainer, training, workdir
+
+
+def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
+  """Times the first steps of a training.
+
+  Args:
+    run: the model.
+    num_steps: steps to time. Besides them, each shape of a batch has one step
+      during which it is compiled.
+  """
+  runs.prepare_jax(run)
+  config = run.config
+  task = tasks.make_task(config, tasks.read_data(config))
+  with tempfile.TemporaryDirectory() as folder:  # nothing is written there
+    worker = trainer.Trainer(config, task, workdir.Workdir(folder))
+  step = training.make_train_step(
+    worker.model,
+    worker.transformation,
+    target_mass=config.train.target_mass,
+    instances_per_row=worker.training_set.instances_per_row,
+  )
+  key = training.dropout_key(config.train.seed)
+  state = parallel.replicate(
+    training.init_state(worker.model, worker.transformation, config.train.seed)
+  )
+  compiled, seconds = set(), []
+  for batch in worker.training_set.epoch(0):
+    started = time.perf_counter()
+    (state, metrics), _ = step(state, parallel.shard(batch), key)
+    jax.block_until_ready(metrics)
+    shapes = tuple(sorted((name, a.shape) for name, a in batch.items()))
+    if shapes in compiled:
+      seconds.append(time.perf_counter() - started)
+    compiled.add(shapes)
+    if len(seconds) >= num_steps:
+      break
+  return {
+    'model': run.key,
+    'batch_size': config.train.batch_size,
+    'timed_steps': len(seconds),
+    'seconds_per_step': statistics.fmean(seconds),
+    'steps': worker.num_steps,
+    **provenance.describe(),
+  }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Measures what the flags ask for."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument(
+    '--steps',
+    type=options_lib.positive,
+    default=50,
+    metavar='N',
+    help='steps to time, of each model; default: 50',
+  )
+  parser.add_argument(
+    '--budget',
+    choices=settings.BUDGETS,
+    default='paper',
+    help="whose settings; default: paper. Only the paper's are written to "
+    'experiments/results unless --out says otherwise',
+  )
+  options_lib.add_datasets(parser)
+  parser.add_argument(
+    '--out',
+    type=pathlib.Path,
+    help='folder for the measurements; default: experiments/results/throughput',
+  )
+  given = parser.parse_args(arguments)
+  if given.budget != 'paper' and not given.out:
+    parser.error(f'--budget={given.budget} needs --out')
+  out = given.out or document.RESULTS / 'throughput'
+  longest = max(settings.path_lengths(given.budget))
+  options = options_lib.Options(given.budget, out, datasets=given.datasets)
+  needed = [
+    *options.runs(settings.TRIPLES),
+    *options.runs(settings.PATHS, longest),
+  ]
+  with options_lib.stoppable():
+    try:
+      measured = [measure(run, given.steps) for run in needed]
+    except modes.EXPECTED_ERRORS as error:
+      sys.exit(f'error: {error}')
+  path = out / f'{_slug(parallel.describe_devices())}.json'
+  out.mkdir(parents=True, exist_ok=True)
+  workdir.write_json(path, {'measurements': _merged(path, measured)})
+  print(throughput_table.render(out))
+  print(f'written to {path}')
+  if not given.out:
+    document.write()
+
+
+def _merged(
+  path: pathlib.Path, measured: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+  """Earlier measurements of other models there, and these."""
+  models = {one['model']: one for one in measured}
+  if path.is_file():
+    earlier = workdir.read_json(path)['measurements']
+    models = {one['model']: one for one in earlier} | models
+  return list(models.values())
+
+
+def _slug(device: str) -> str:
+  return re.sub(r'[^a-z0-9]+', '-', device.lower()).strip('-')
+
+
+if __name__ == '__main__':
+  main()
