@@ -16,6 +16,7 @@ _POINT_SIZE = 40
 _NEUTRAL = '#666666'  # stands for any colour in the legend
 _LEGEND_WIDTH = 46  # characters of a line
 _LEGEND_LINES = 2  # of a name
+_MOST_COMPARED = 500  # points of a group, to find where it is densest
 # Fractions of the map's width.
 _NUMBER_SIZE = 0.04  # of the box around a group's number
 _NEIGHBOURHOOD = 0.05  # how far points count as near each other
@@ -48,7 +49,7 @@ def draw(numbers: dict[str, Any]) -> Any:
       rows = (groups == group) & (relations == relation)
       axes.scatter(*places[rows].T, **_marked(numbers, looks[group], relation))
   shown = min(len(numbers['groups']), MOST_GROUPS)
-  for group, where in enumerate(_number_places(places, groups, shown)):
+  for group, where in _number_places(places, groups, shown).items():
     axes.annotate(
       str(group + 1),
       where,
@@ -128,26 +129,31 @@ def _number_places(
   places: np.ndarray,  # [N, 2]
   groups: np.ndarray,  # [N]
   shown: int,
-) -> np.ndarray:
-  """Where the numbers of the first groups stand: [shown, 2].
+) -> dict[int, np.ndarray]:
+  """Where the number of each of the first groups stands, if it has points.
 
   Near the point with the most others of its group around it, where a number
   hides no other number and few points.
   """
-  low, size = places.min(axis=0), np.ptp(places, axis=0)
+  low = places.min(axis=0)
+  size = np.maximum(np.ptp(places, axis=0), np.finfo(np.float32).tiny)
   scaled = (places - low) / size
-  found: list[np.ndarray] = []
+  found: dict[int, np.ndarray] = {}
   for group in range(shown):
     members = scaled[groups == group]
+    if not len(members):  # none is in the sample
+      continue
+    members = members[:: len(members) // _MOST_COMPARED + 1]
     apart = np.linalg.norm(members[:, None] - members[None], axis=-1)
     near = np.exp(-((apart / _NEIGHBOURHOOD) ** 2)).sum(axis=1)
     tried = members[near.argmax()] + _OFFSETS  # [T, 2]
     hidden = _close(tried, scaled, 0.6 * _NUMBER_SIZE)
-    numbers = _close(tried, np.array(found).reshape(-1, 2), _NUMBER_SIZE)
+    others = np.array(list(found.values())).reshape(-1, 2)
+    numbers = _close(tried, others, _NUMBER_SIZE)
     farness = np.linalg.norm(_OFFSETS, axis=1) / _NUMBER_SIZE
     cost = 100 * numbers + np.minimum(hidden, 4) + farness
-    found.append(tried[cost.argmin()])
-  return np.array(found) * size + low
+    found[group] = tried[cost.argmin()]
+  return {group: place * size + low for group, place in found.items()}
 
 
 def _close(places: np.ndarray, others: np.ndarray, limit: float) -> np.ndarray:

@@ -173,8 +173,10 @@ def draw_bars(numbers: dict[str, Any]) -> Any:
     axes.set_ylim(0, 1.08)
     axes.grid(axis='y', color=_GRID)
     axes.set_axisbelow(True)
-  panels[0].set_xlabel('below each: number of queries', loc='left', fontsize=8)
-  if len(next(iter(metrics.values()))) > 1:
+  sided = len(next(iter(metrics.values()))) > 1
+  below = 'number of queries' + (' of both sides' if sided else '')
+  panels[0].set_xlabel(f'below each: {below}', loc='left', fontsize=8)
+  if sided:
     figure.legend(
       *panels[0].get_legend_handles_labels(),
       loc='outside right center',
