@@ -4,7 +4,6 @@ from coke_jax import (
   checkpoint,
   embeddings,
   export,
-  map_selection,
   parallel,
   questions,
   run,
@@ -15,6 +14,7 @@ from coke_jax import (
 )
 from coke_jax import config as config_lib
 from coke_jax.data import files
+from coke_jax.plots import map_selection
 
 # Errors that a user can cause and mend; their text says all.
 EXPECTED_ERRORS = (

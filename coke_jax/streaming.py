@@ -127,6 +127,7 @@ class Lines:
 
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == options.STANDARD:
+      _check_open(sys.stdin, 'input')
       return files.read_stream(sys.stdin.buffer, self.name, self._bad)
     return files.read_lines(pathlib.Path(self.path), self._bad)
 
@@ -300,11 +301,17 @@ def _writing(output: str) -> Iterator[IO[str]]:
   with contextlib.ExitStack() as stack:
     place: int | pathlib.Path = pathlib.Path(output)
     if output == options.STANDARD:
+      _check_open(sys.stdout, 'output')
       place = os.dup(sys.stdout.fileno())
     elif _is_regular(output) or not os.path.exists(output):
       place = stack.enter_context(files.whole_file(pathlib.Path(output)))
     # Labels are UTF-8 and lines end alike wherever the program runs.
     yield stack.enter_context(open(place, 'w', encoding='utf-8', newline='\n'))
+
+
+def _check_open(stream: Any, name: str) -> None:
+  if stream is None:
+    raise StreamError(f'standard {name} is closed: expected --{name}=<file>')
 
 
 def _is_regular(path: str) -> bool:

@@ -18,10 +18,10 @@ from reproduction import formats, report, runs, settings
 from reproduction import options as options_lib
 
 import coke_jax
-from coke_jax import contextual_maps, map_plots, map_selection, plot_style
-from coke_jax import readable_names as names_lib
 from coke_jax.data import benchmarks, files
 from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.plots import contextual_maps, map_plots, map_selection, plot_style
+from coke_jax.plots import readable_names as names_lib
 
 NAME = 'contextual_maps'
 TITLE = 'Contextual embeddings by t-SNE'

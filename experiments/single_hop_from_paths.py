@@ -16,7 +16,7 @@ import numpy as np
 from reproduction import formats, paper, report, runs, settings
 from reproduction import options as options_lib
 
-from coke_jax import plot_style
+from coke_jax.plots import plot_style
 
 NAME = 'single_hop_from_paths'
 TITLE = 'Link prediction on test paths of one relation, filtered'

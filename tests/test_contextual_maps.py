@@ -5,8 +5,8 @@ import types
 import numpy as np
 import pytest
 
-from coke_jax import contextual_maps, map_selection, readable_names
 from coke_jax.data import graph, paths, vocabulary
+from coke_jax.plots import contextual_maps, map_selection, readable_names
 
 pytest.importorskip('sklearn')
 

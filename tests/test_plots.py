@@ -14,15 +14,9 @@ import pytest
 from coke_jax import (
   config as config_lib,
 )
-from coke_jax import (
-  map_plots,
-  map_selection,
-  plot_style,
-  plots,
-  run_plots,
-  workdir,
-)
+from coke_jax import plots, workdir
 from coke_jax.data import files, graph, vocabulary
+from coke_jax.plots import map_plots, map_selection, plot_style, run_plots
 
 image = pytest.importorskip('matplotlib.image')
 pytest.importorskip('sklearn')

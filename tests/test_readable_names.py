@@ -4,8 +4,8 @@ import lzma
 
 import pytest
 
-from coke_jax import readable_names
 from coke_jax.data import files, vocabulary
+from coke_jax.plots import readable_names
 
 
 def relation_names(*labels, **given):

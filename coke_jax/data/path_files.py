@@ -15,6 +15,10 @@ from coke_jax.data import files, graph
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
+# The table of all paths is as wide as the longest of them: one hostile line
+# must not make it larger than memory.
+MOST_RELATIONS = 1000
+
 
 def read_paths(
   folder: pathlib.Path, name: str, layout: paths_lib.PathFormat
@@ -98,6 +102,11 @@ class _Reader:
     """Splits a path seen for the first time and gives its row in `paths`."""
     marker = self.layout.inverse_marker
     path = text.split(self.layout.relation_delimiter)
+    if len(path) > MOST_RELATIONS:
+      raise files.DataError(
+        f'{place}: a path of {len(path):,} relations: expected at most '
+        f'{MOST_RELATIONS:,}'
+      )
     for step, label in enumerate(path, start=1):
       plain = label.removeprefix(marker)
       if not plain or plain.startswith(marker):

@@ -127,4 +127,4 @@ def _look_up(label: str, ids: dict[str, int], kind: str, hints: bool) -> int:
     return ids[label]
   near = closest(label, ids) if hints else []
   hint = f': did you mean {" or ".join(map(repr, near))}?' if near else ''
-  raise KeyError(f'unknown {kind} {label!r}{hint}')
+  raise KeyError(f'unknown {kind} {files.show_line(label)}{hint}')

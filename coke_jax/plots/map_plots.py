@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax import plot_style
+from coke_jax.plots import plot_style
 
 # Groups beyond these are grey: more cannot be told apart at a glance.
 MOST_GROUPS = 12

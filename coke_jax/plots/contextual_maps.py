@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coke_jax import map_selection, plot_style, readable_names
 from coke_jax.data import arrays
+from coke_jax.plots import map_selection, plot_style, readable_names
 
 _PERPLEXITY = 30.0
 _MOST_EXACT = 1000  # points for which t-SNE needs no approximation to be fast

@@ -14,18 +14,16 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from coke_jax import (
+from coke_jax import loading, predict, workdir
+from coke_jax.data import arrays
+from coke_jax.plots import (
   contextual_maps,
-  loading,
   map_plots,
   map_selection,
   plot_style,
-  predict,
   readable_names,
   run_plots,
-  workdir,
 )
-from coke_jax.data import arrays
 
 _LONGEST_NAME = 80  # characters of a label in a file name
 

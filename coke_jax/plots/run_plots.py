@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax import plot_style
+from coke_jax.plots import plot_style
 
 _MARKERS = 'os^'
 _DARK = '#444444'
