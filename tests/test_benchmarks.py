@@ -183,16 +183,6 @@ def test_incomplete_cache_is_an_error(cache: pathlib.Path) -> None:
     benchmarks.locate('UMLS')
 
 
-def test_relative_cache_home_is_ignored(
-  tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-  monkeypatch.setenv('HOME', str(tmp_path))
-  for home in ('', 'relative'):
-    monkeypatch.setenv('XDG_CACHE_HOME', home)
-    expected = tmp_path / '.cache' / 'coke_jax' / 'data'
-    assert benchmarks._cache() == expected
-
-
 def test_countries_needs_no_network(cache: pathlib.Path) -> None:
   folder = benchmarks.locate('countries', download=False)
   assert files.find_split(folder, 'train').name == 'train.txt'

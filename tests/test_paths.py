@@ -407,15 +407,6 @@ def test_two_processes_at_once(tmp_path):
   assert_same(cached(folder, cache), read(folder))
 
 
-def test_the_default_cache_folder(tmp_path, monkeypatch):
-  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
-  assert path_cache.default_cache_folder() == tmp_path / 'coke_jax' / 'paths'
-  monkeypatch.delenv('XDG_CACHE_HOME')
-  monkeypatch.setenv('HOME', str(tmp_path / 'home'))
-  expected = tmp_path / 'home' / '.cache' / 'coke_jax' / 'paths'
-  assert path_cache.default_cache_folder() == expected
-
-
 # --- the real data ---
 
 

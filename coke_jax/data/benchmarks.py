@@ -18,7 +18,7 @@ import zlib
 
 import tqdm
 
-from coke_jax.data import files
+from coke_jax.data import files, user_cache
 
 _TIMEOUT_SECONDS = 60
 _MAX_BYTES = 64 << 20  # of one download, and of one file inside an archive
@@ -151,7 +151,7 @@ def locate(
   if (_SHIPPED / name).is_dir():
     return _SHIPPED / name
 
-  cached = _cache() / name
+  cached = user_cache.folder('data') / name
   if cached.is_dir():
     for split in _BENCHMARKS[name].splits:
       files.find_split(cached, 'valid' if split == 'dev' else split)
@@ -265,14 +265,6 @@ def _unpack(
   for name in wanted:
     if not (folder / name).exists():
       raise ValueError(f'the archive has no {name}')
-
-
-def _cache() -> pathlib.Path:
-  """The folder of downloaded data sets."""
-  home = os.environ.get('XDG_CACHE_HOME', '')
-  if not os.path.isabs(home):  # the convention: unset or relative is ignored
-    home = os.path.expanduser('~/.cache')
-  return pathlib.Path(home) / 'coke_jax' / 'data'
 
 
 def _unknown(name: str, root: str) -> str:

@@ -3,12 +3,11 @@
 import dataclasses
 import hashlib
 import logging
-import os
 import pathlib
 
 import numpy as np
 
-from coke_jax.data import arrays, files, graph, path_files
+from coke_jax.data import arrays, files, graph, path_files, user_cache
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
@@ -39,7 +38,7 @@ def read_paths_cached(
   Raises:
     files.DataError: as `path_files.read_paths`.
   """
-  folder_of_caches = cache_folder or default_cache_folder()
+  folder_of_caches = cache_folder or user_cache.folder('paths')
   cache = folder_of_caches / f'{_content_key(folder, layout)}.npz'
   try:
     return _load(cache, name)
@@ -54,13 +53,6 @@ def read_paths_cached(
   except OSError as error:
     _logger.warning('%s: cannot be written: %s', cache, error)
   return data
-
-
-def default_cache_folder() -> pathlib.Path:
-  """The user's cache: `$XDG_CACHE_HOME` or `~/.cache`, /coke_jax/paths."""
-  base = os.environ.get('XDG_CACHE_HOME', '')
-  cache = pathlib.Path(base) if base else pathlib.Path.home() / '.cache'
-  return cache / 'coke_jax' / 'paths'
 
 
 def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
