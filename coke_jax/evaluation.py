@@ -5,6 +5,7 @@ What is ranked against what is up to the protocols: see `link_prediction` and
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,10 @@ from coke_jax.data import queries as queries_lib
 HITS = (1, 3, 10)
 _SCORE_BYTES = 64 * 2**20  # of one device's [B, V] scores, see `batch_rows`
 _MOST_ROWS = 1024
+# With fewer rows at a time than this, each reading of the embeddings would do
+# too little: then scores come in chunks of the vocabulary, for so many rows.
+_FEWEST_ROWS = 64
+_ROWS_OF_CHUNKS = 256
 
 Batch = dict[str, np.ndarray]
 
@@ -97,8 +102,16 @@ class Ranker:
     self._model = model
     self.batch_size = batch_size or batch_rows(model.num_entities)
     parallel.check_divides(self.batch_size, 'evaluate.batch_size: a batch')
+    # Entities at a time when ranks are filtered, and queries.
+    self._chunk, self._filtered_size = model.num_entities, self.batch_size
+    devices = parallel.num_devices()
+    if not batch_size and self.batch_size < _FEWEST_ROWS * devices:
+      self._chunk = _SCORE_BYTES // (4 * _ROWS_OF_CHUNKS)
+      self._filtered_size = _ROWS_OF_CHUNKS * devices
     self._filtered = parallel.map_devices(
       self._on_device(ranking.count_filtered, 'filter_row', 'filter_entity')
+      if self._chunk >= model.num_entities
+      else self._count_by_chunks
     )
     self._among = parallel.map_devices(
       self._on_device(ranking.count_among, 'competing')
@@ -127,9 +140,10 @@ class Ranker:
     Raises:
       FloatingPointError: a score is not a finite number.
     """
-    capacity = self._filter_capacity(known[0])
+    size = self._filtered_size
+    capacity = _filter_capacity(known[0], size)
     devices = parallel.num_devices()
-    piece = self.batch_size // devices
+    piece = size // devices
     indptr, indices = known
 
     def pairs(start: int) -> Batch:  # two arrays [devices, capacity]
@@ -144,7 +158,7 @@ class Ranker:
         filter_entity[device, :total] = indices[indptr[first] : indptr[last]]
       return {'filter_row': filter_row, 'filter_entity': filter_entity}
 
-    return self._rank(self._filtered, pairs, params, queries, progress)
+    return self._rank(self._filtered, pairs, params, queries, size, progress)
 
   def among(
     self,
@@ -170,10 +184,12 @@ class Ranker:
     """
 
     def mask(start: int) -> Batch:
-      rows = self._rows(queries, start)
+      rows = _rows(queries, start, self.batch_size)
       return parallel.shard({'competing': competing(rows)})
 
-    return self._rank(self._among, mask, params, queries, progress)
+    return self._rank(
+      self._among, mask, params, queries, self.batch_size, progress
+    )
 
   def _rank(
     self,
@@ -181,6 +197,7 @@ class Ranker:
     competitors: Callable[[int], Batch],
     params: Any,
     queries: queries_lib.Queries,
+    size: int,
     progress: str,
   ) -> Ranks:
     if not (queries.num_answers == 1).all():
@@ -196,15 +213,15 @@ class Ranker:
       leave=False,
     )
     with bar, jax.default_matmul_precision('highest'):
-      for start in range(0, total, self.batch_size):
-        batch = {**self._ask(queries, start), **competitors(start)}
+      for start in range(0, total, size):
+        batch = {**_ask(queries, start, size), **competitors(start)}
         running = on_devices(params, batch, None)
         if pending is not None:  # fetched while the next batch is computed
-          counts.append(self._fetch(pending))
+          counts.append(_fetch(pending, size))
         pending = running
-        bar.update(min(self.batch_size, total - start))
+        bar.update(min(size, total - start))
       if pending is not None:
-        counts.append(self._fetch(pending))
+        counts.append(_fetch(pending, size))
     better, equal, competitors_of = (
       np.concatenate(
         [np.zeros(0, np.int64), *(count[name] for count in counts)]
@@ -232,37 +249,64 @@ class Ranker:
 
     return rank_piece
 
-  def _rows(self, queries: queries_lib.Queries, start: int) -> np.ndarray:
-    """The rows of a batch: the last query again and again if it is short."""
-    rows = np.arange(start, start + self.batch_size)
-    return np.minimum(rows, len(queries) - 1)
-
-  def _ask(self, queries: queries_lib.Queries, start: int) -> Batch:
-    """Tokens [n, B/n, K], mask_position and gold [n, B/n] for n devices."""
-    rows = self._rows(queries, start)
-    return parallel.shard(
-      {
-        'tokens': queries.tokens[rows],
-        'mask_position': queries.mask_position[rows],
-        'gold': queries.indices[queries.indptr[rows]],
-      }
+  def _count_by_chunks(
+    self, params: Any, batch: dict[str, jax.Array], _: None
+  ) -> tuple[jax.Array, ranking.Counts]:
+    """What each device does when the vocabulary comes in chunks."""
+    apply = functools.partial(self._model.apply, {'params': params})
+    state: Any = apply(
+      batch['tokens'], batch['mask_position'], method='question_state'
     )
 
-  def _filter_capacity(self, indptr: np.ndarray) -> int:
-    """The most filter pairs of any piece, rounded up to a power of two."""
-    piece = self.batch_size // parallel.num_devices()
-    ends = np.append(np.arange(0, len(indptr) - 1, piece), len(indptr) - 1)
-    most = int(np.diff(indptr[ends]).max(initial=1))
-    return 1 << (most - 1).bit_length()
+    def scores_of(start: jax.Array) -> jax.Array:  # [B, C]
+      scores: Any = apply(state, start, self._chunk, method='entity_logits')
+      return scores
 
-  def _fetch(self, result: tuple[Any, Any]) -> dict[str, np.ndarray]:
-    unusable, counts = jax.device_get(result)
-    if unusable:
-      raise FloatingPointError(
-        f'{int(unusable)} of {self.batch_size} queries have scores that are '
-        'not finite numbers: these parameters cannot be ranked'
-      )
-    return {name: count.reshape(-1) for name, count in counts.items()}
+    counts = ranking.count_filtered_by_chunks(
+      scores_of,
+      self._chunk,
+      self._model.num_entities,
+      batch['gold'],
+      batch['filter_row'],
+      batch['filter_entity'],
+    )
+    unusable = (~counts.pop('finite')).sum()
+    return parallel.sum_over_devices(unusable), counts
+
+
+def _rows(queries: queries_lib.Queries, start: int, size: int) -> np.ndarray:
+  """The rows of a batch: the last query again and again if it is short."""
+  return np.minimum(np.arange(start, start + size), len(queries) - 1)
+
+
+def _ask(queries: queries_lib.Queries, start: int, size: int) -> Batch:
+  """Tokens [n, B/n, K], mask_position and gold [n, B/n] for n devices."""
+  rows = _rows(queries, start, size)
+  return parallel.shard(
+    {
+      'tokens': queries.tokens[rows],
+      'mask_position': queries.mask_position[rows],
+      'gold': queries.indices[queries.indptr[rows]],
+    }
+  )
+
+
+def _filter_capacity(indptr: np.ndarray, size: int) -> int:
+  """The most filter pairs of any piece, rounded up to a power of two."""
+  piece = size // parallel.num_devices()
+  ends = np.append(np.arange(0, len(indptr) - 1, piece), len(indptr) - 1)
+  most = int(np.diff(indptr[ends]).max(initial=1))
+  return 1 << (most - 1).bit_length()
+
+
+def _fetch(result: tuple[Any, Any], size: int) -> dict[str, np.ndarray]:
+  unusable, counts = jax.device_get(result)
+  if unusable:
+    raise FloatingPointError(
+      f'{int(unusable)} of {size} queries have scores that are not finite '
+      'numbers: these parameters cannot be ranked'
+    )
+  return {name: count.reshape(-1) for name, count in counts.items()}
 
 
 def batch_rows(num_entities: int) -> int:

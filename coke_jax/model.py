@@ -194,9 +194,33 @@ class CoKE(nn.Module):
       float32 [B, V].
     """
     hidden = self.masked_state(tokens, mask_position, train=train)
-    entities = self.element_embedding[: self.num_entities]
-    logits = matmul(self.transform(hidden), entities.T, self.dtype)
-    return logits + self.entity_bias[None]
+    return self.entity_logits(self.transform(hidden))
+
+  def entity_logits(
+    self, transformed: jax.Array, start: Any = 0, count: int | None = None
+  ) -> jax.Array:
+    """Logits of some entities in a row, all by default.
+
+    Args:
+      transformed: float32 [B, D], see `transform`.
+      start: the first of them; may be computed on the device.
+      count: how many.
+
+    Returns:
+      float32 [B, count].
+    """
+    count = self.num_entities if count is None else count
+    entities = jax.lax.dynamic_slice_in_dim(
+      self.element_embedding, start, count
+    )
+    bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
+    return matmul(transformed, entities.T, self.dtype) + bias[None]
+
+  def question_state(
+    self, tokens: jax.Array, mask_position: jax.Array
+  ) -> jax.Array:
+    """What all entities are compared with, for `entity_logits`: [B, D]."""
+    return self.transform(self.masked_state(tokens, mask_position))
 
   def encode(
     self,
