@@ -6,6 +6,7 @@ otherwise come back as a wrong number without a word.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import logging
@@ -253,10 +254,23 @@ class _Preservation:
     ]
 
 
+@functools.cache
 def _orbax() -> Any:
-  """The library, imported when needed: exported models load without it."""
+  """The library, imported when needed: exported models load without it.
+
+  When an array cannot be read or written, the ones after it report to an event
+  loop that is closed by then, each with a traceback, sooner or later. What is
+  wrong is raised as well, so these are not shown.
+  """
   import orbax.checkpoint
 
+  hook = sys.unraisablehook
+
+  def without_closed_loops(unraisable: Any) -> None:
+    if 'Event loop is closed' not in str(unraisable.exc_value):
+      hook(unraisable)
+
+  sys.unraisablehook = without_closed_loops
   return orbax.checkpoint
 
 
@@ -270,24 +284,13 @@ def _reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-  """Keeps orbax from printing, array by array, an error that it raises.
-
-  It logs the errors of its threads; and the arrays after the first that failed
-  report to an event loop that is closed by then.
-  """
-  logger, hook = logging.getLogger('absl'), sys.unraisablehook
+  """Keeps orbax from logging, thread by thread, an error that it raises."""
+  logger = logging.getLogger('absl')
   level = logger.level
-
-  def without_closed_loops(unraisable: Any) -> None:
-    if 'Event loop is closed' not in str(unraisable.exc_value):
-      hook(unraisable)
-
   logger.setLevel(logging.CRITICAL)
-  sys.unraisablehook = without_closed_loops
   try:
     yield
   finally:
-    sys.unraisablehook = hook
     logger.setLevel(level)
 
 

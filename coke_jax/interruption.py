@@ -85,7 +85,8 @@ class Watch:
       return
     for number, handler in self._handlers.items():
       signal.signal(number, handler or signal.SIG_DFL)
-    sys.unraisablehook = self._hook
+    if sys.unraisablehook == self._swallowed:  # nobody has added to it
+      sys.unraisablehook = self._hook
     signal.set_wakeup_fd(self._wakeup)
     os.close(self._signalled)  # the listener reads the end of the pipe
     self._listener.join()

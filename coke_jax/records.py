@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -59,6 +59,17 @@ class Ranking:
 
 class Records(list[Record]):
   """A list of records of one kind, or a list of such lists."""
+
+  @overload
+  def __getitem__(self, index: SupportsIndex) -> Record: ...
+
+  @overload
+  def __getitem__(self, index: slice) -> 'Records[Record]': ...
+
+  def __getitem__(self, index: SupportsIndex | slice) -> Any:
+    """A record, or for a slice the `Records` there."""
+    found = super().__getitem__(index)
+    return Records(found) if isinstance(index, slice) else found
 
   def to_pandas(self) -> Any:
     """A data frame with a row for each record and a column for each field.

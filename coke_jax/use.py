@@ -8,7 +8,7 @@ import ml_collections
 from coke_jax import config as config_lib
 from coke_jax import export, loading, plots, run, streaming
 from coke_jax import options as options_lib
-from coke_jax.data import known
+from coke_jax.data import files, known
 
 
 def predict(
@@ -96,7 +96,15 @@ def plot(
 def _lines(
   config: ml_collections.ConfigDict, options: options_lib.Options
 ) -> streaming.Lines:
-  """The input, its lines laid out like those of the data's own files."""
+  """The input: head first, tail last, the delimiters those of the data's files.
+
+  Raises:
+    files.DataError: there is no such file.
+  """
+  if options.input != options_lib.STANDARD and not os.path.exists(
+    options.input
+  ):
+    raise files.DataError(f'{options.input}: no such file: expected --input')
   settings = config.data
   joint = '' if settings.kind == 'triples' else settings.relation_delimiter
   return streaming.Lines(

@@ -104,6 +104,25 @@ def test_the_numerical_core_knows_no_config_and_no_files(module):
   assert not used & {'ml_collections', 'absl', 'pathlib', 'os', 'json', 'io'}
 
 
+@pytest.mark.parametrize(
+  'module', ['predict', 'scorer', 'questions', 'records']
+)
+def test_asking_knows_no_files_and_no_config(module):
+  """What a person asks with: a model and labels in, records out."""
+  path = MODULES[f'coke_jax.{module}']
+  used = libraries(path)
+  assert not used & {'ml_collections', 'absl', 'pathlib', 'os', 'json', 'io'}
+  direct = internal(path)
+  assert not direct & {
+    'coke_jax.config',
+    'coke_jax.options',
+    'coke_jax.workdir',
+    'coke_jax.checkpoint',
+    'coke_jax.streaming',
+    'coke_jax.data.files',
+  }
+
+
 def test_parallel_knows_no_other_module():
   assert not internal(MODULES['coke_jax.parallel'])
 

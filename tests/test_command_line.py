@@ -4,6 +4,7 @@ Starting Python with JAX takes seconds, so one process imports the program and
 runs every command line in a fork of itself.
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -14,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from coke_jax import command_line, workdir
+import coke_jax
+from coke_jax import command_line, options, workdir
 from coke_jax import config as config_lib
 from coke_jax.data import graph, vocabulary
 
@@ -55,7 +57,12 @@ for name, arguments in json.load(open(sys.argv[1])).items():
 json.dump(outcomes, open(sys.argv[2], 'w'))
 """
 
-# name: arguments; {folder} is a temporary folder, see `outcomes`.
+ASK = ['--mode=predict', '--workdir={model}', '--input={folder}/asked.tsv']
+EMBED = ['--mode=embed', *ASK[1:]]
+SKIP = '--on-bad-line=skip'
+
+# name: arguments; {folder} is a temporary folder, {model} a trained one, see
+# `outcomes`. Each is a mistake.
 CASES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
   'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
@@ -118,7 +125,52 @@ CASES = {
     f'--config={UMLS}',
   ],
   'damaged run': ['--mode=evaluate', '--workdir={folder}/damaged'],
+  'predict with nothing': ['--mode=predict', '--workdir={folder}/empty'],
+  'predict untrained': ['--mode=predict', '--workdir={folder}/run'],
+  'no such input': [*ASK[:2], '--input={folder}/nowhere.tsv'],
+  'folder as input': [*ASK[:2], '--input={folder}'],
+  'bad line': ASK,
+  'bytes': [*ASK[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
+  'top of 0': [*ASK, SKIP, '--top=0'],
+  'word for top': [*ASK, '--top=many'],
+  'unknown format': [*ASK, '--format=csv'],
+  'unknown remedy': [*ASK, '--on-bad-line=ignore'],
+  'misspelt option': [*ASK, '--new-onyl'],
+  'option without value': [*ASK, '--top'],
+  'folder as output': [*ASK, SKIP, '--output={folder}/empty'],
+  'output nowhere': [*ASK, SKIP, '--output={folder}/no/where.tsv'],
+  'embed, no output': EMBED,
+  'embed, bad line': [*EMBED, '--output={folder}/states.npz'],
+  'embed, no such layer': [
+    *EMBED,
+    SKIP,
+    '--output={folder}/states',
+    '--layer=99',
+  ],
+  'embed, output nowhere': [*EMBED, SKIP, '--output={folder}/no/where.npz'],
+  'export, no output': ['--mode=export', '--workdir={folder}/run'],
+  'evaluate an export': ['--mode=evaluate', '--workdir={model}'],
+  'export untrained': [
+    '--mode=export',
+    '--workdir={folder}/run',
+    '--output={folder}/exported',
+  ],
+}
+
+# Likewise; these are none.
+DONE = {
   'help': ['--help'],
+  'tsv': [*ASK, SKIP, '--top=3', '--new-only'],
+  'jsonl': [
+    '--top=3',
+    *ASK,
+    SKIP,
+    '--new_only',
+    '--format=jsonl',
+    '--output={folder}/answers.jsonl',
+  ],
+  'embed': [*EMBED, SKIP, '--output={folder}/good.npz', '--layer=0'],
+  'embed, static': [*EMBED, '--output={folder}/static.npz', '--static'],
 }
 
 
@@ -151,16 +203,26 @@ def folder(tmp_path_factory):
   small_run(made / 'damaged')
   (made / 'damaged' / 'config.json').write_text('{"train": ')
   (made / 'empty').mkdir()
+  (made / 'asked.tsv').write_text(
+    'France\tborders\t?\nFrance\tborder\t?\n?\tborders,currency\tEuro (EUR)\n'
+  )
+  (made / 'bytes.tsv').write_bytes(b'France\tborders\t?\nFr\xff\tborders\t?\n')
   (made / 'fails.py').write_text('def get_config():\n  return {}["key"]\n')
   return made
+
+
+def filled(text: str, folder: pathlib.Path) -> str:
+  return text.replace('{folder}', str(folder)).replace(
+    '{model}', str(coke_jax.EXAMPLE_MODEL)
+  )
 
 
 @pytest.fixture(scope='module')
 def outcomes(folder):
   """What came of each of CASES, by name."""
   cases = {
-    name: [argument.replace('{folder}', str(folder)) for argument in arguments]
-    for name, arguments in CASES.items()
+    name: [filled(argument, folder) for argument in arguments]
+    for name, arguments in {**CASES, **DONE}.items()
   }
   (folder / 'cases.json').write_text(json.dumps(cases))
   environment = {**os.environ, 'XDG_CACHE_HOME': str(folder / 'cache')}
@@ -185,7 +247,7 @@ def outcomes(folder):
 # ------------------------------------------------------- every kind of mistake
 
 
-@pytest.mark.parametrize('name', sorted(set(CASES) - {'help'}))
+@pytest.mark.parametrize('name', sorted(CASES))
 def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
   outcome = outcomes[name]
   assert outcome.status == 1
@@ -237,11 +299,32 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('other settings', ['train.seed: 0 there, 9 given']),
     ('other config', ["data.name: 'mine' there, 'UMLS' given"]),
     ('damaged run', ['config.json', 'cannot be read']),
+    ('predict with nothing', ['{folder}/empty', 'no config.json']),
+    ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('no such input', ['nowhere.tsv', 'cannot be opened']),
+    ('folder as input', ['{folder}', 'cannot be opened']),
+    ('bad line', ['asked.tsv:2: ', "'border'", "did you mean 'borders'"]),
+    ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
+    ('top of 0', ['top is 0', 'at least 1']),
+    ('word for top', ['top', 'many']),
+    ('unknown format', ['csv', 'tsv', 'jsonl']),
+    ('unknown remedy', ['ignore', 'stop', 'skip']),
+    ('misspelt option', ['new-onyl', 'new_only']),
+    ('option without value', ['top']),
+    ('folder as output', ['{folder}/empty']),
+    ('output nowhere', ['{folder}/no/where.tsv', 'cannot be written']),
+    ('embed, no output', ['no --output', '.npz', 'projector']),
+    ('embed, bad line', ['asked.tsv:2: ', "'border'"]),
+    ('embed, no such layer', ['layer is 99', '0 (the input) to 3']),
+    ('embed, output nowhere', ['{folder}/no/where.npz', 'cannot be written']),
+    ('export, no output', ['no --output', 'a folder']),
+    ('evaluate an export', ['{model}', 'exported model', 'work folder']),
+    ('export untrained', ['{folder}/run', 'no checkpoint yet']),
   ],
 )
 def test_what_the_message_says(outcomes, folder, name, parts):
   for part in parts:
-    assert part.replace('{folder}', str(folder)) in outcomes[name].err
+    assert filled(part, folder) in outcomes[name].err
 
 
 def test_the_unexpected_argument_is_named(outcomes):
@@ -254,6 +337,96 @@ def test_a_mistake_leaves_no_folder(outcomes, folder):
   names = {path.name for path in folder.iterdir()}
   assert 'runs' not in names
   assert not list((folder / 'empty').iterdir())
+  for name in ('no', 'states', 'states.npz', 'exported'):
+    assert not (folder / name).exists()
+  assert not [name for name in names if name.startswith('.')]
+
+
+# -------------------------------------------------------------- asked in order
+
+
+@pytest.mark.parametrize('name', sorted(DONE))
+def test_what_is_asked_in_order_is_done(outcomes, name):
+  assert outcomes[name].status == 0, outcomes[name].err
+  assert 'Traceback' not in outcomes[name].err
+
+
+def test_answers_on_standard_output_are_a_table(outcomes):
+  head, *rows = outcomes['tsv'].out.splitlines()
+  names = 'line asked head relations tail rank score probability known_in'
+  assert head.split('\t') == names.split()
+  cells = [
+    dict(zip(names.split(), row.split('\t'), strict=True)) for row in rows
+  ]
+  assert [(row['line'], row['asked'], row['rank']) for row in cells] == [
+    *[('1', 'tail', str(rank)) for rank in (1, 2, 3)],
+    *[('3', 'head', str(rank)) for rank in (1, 2, 3)],
+  ]
+  assert {row['head'] for row in cells[:3]} == {'France'}
+  assert {row['tail'] for row in cells[3:]} == {'Euro (EUR)'}
+  assert {row['relations'] for row in cells[3:]} == {'borders,currency'}
+  assert {row['known_in'] for row in cells} == {''}  # --new-only
+
+
+def test_both_formats_hold_the_same_answers(outcomes, folder):
+  rows = [row.split('\t') for row in outcomes['tsv'].out.splitlines()[1:]]
+  found = [
+    json.loads(line)
+    for line in (folder / 'answers.jsonl').read_text().splitlines()
+  ]
+  assert outcomes['jsonl'].out == ''
+  assert [answer['label'] for answer in found[0]['answers']] == [
+    row[4] for row in rows[:3]
+  ]
+  assert [answer['label'] for answer in found[1]['answers']] == [
+    row[2] for row in rows[3:]
+  ]
+
+
+def test_what_was_done_is_summed_up(outcomes, folder):
+  for name, done in (('tsv', '2 questions asked'), ('embed', '2 sequences')):
+    assert done in outcomes[name].err
+    assert '1 bad lines skipped' in outcomes[name].err
+    assert f'skipped {folder}/asked.tsv:2: ' in outcomes[name].err
+  assert f'written to {folder}/answers.jsonl' in outcomes['jsonl'].err
+
+
+def test_embeddings_are_written(outcomes, folder):
+  assert outcomes
+  with np.load(folder / 'good.npz', allow_pickle=False) as states:
+    assert states['vectors'].shape[0] == 2
+    assert states['layer'] == 0
+  with np.load(folder / 'static.npz', allow_pickle=False) as static:
+    assert len(static['labels']) == len(static['vectors'])
+
+
+def test_the_help_names_every_option(outcomes):
+  for field in dataclasses.fields(options.Options):
+    assert f'--{field.name}' in outcomes['help'].out
+
+
+def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path):
+  """`| head -n 1`: no traceback, and the exit status of SIGPIPE."""
+  asked = tmp_path / 'asked.tsv'
+  asked.write_text('France\tborders\t?\n' * 2000)
+  script = (
+    '"$0" -m coke_jax.main --mode=predict --workdir="$1" --input="$2" '
+    '--top=100 2> errors | head -n 1; echo "${PIPESTATUS[@]}"'
+  )
+  done = subprocess.run(
+    ['bash', '-c', script, sys.executable, coke_jax.EXAMPLE_MODEL, asked],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=300,
+    check=False,
+  )
+  head, statuses = done.stdout.splitlines()
+  assert head.startswith('line\tasked')
+  assert statuses == '141 0'
+  errors = (tmp_path / 'errors').read_text()
+  for word in ('Traceback', 'Error', 'error', 'Exception'):
+    assert word not in errors
 
 
 def test_the_console_script_lists_the_flags(outcomes):
@@ -311,6 +484,16 @@ def test_an_early_end_is_quiet(folder):
     ),
     (['--config=a.py', '--config=b.py'], ['--config=b.py']),
     (['--config'], ['--config']),
+    # Options may be typed with dashes; values and overrides stay.
+    (['--new-only'], ['--new_only']),
+    (['-new-only'], ['-new_only']),
+    (['--nonew-only'], ['--nonew_only']),
+    (['--new-only=false'], ['--new_only=false']),
+    (['--on-bad-line', 'skip'], ['--on_bad_line', 'skip']),
+    (['--on_bad_line=skip'], ['--on_bad_line=skip']),
+    (['--input=new-only'], ['--input=new-only']),
+    (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
+    (['--some-thing=1'], ['--some-thing=1']),
     # No work folder there yet: nothing to take settings from.
     (['--workdir={new}'], ['--workdir={new}']),
     (['--workdir', '{new}'], ['--workdir', '{new}']),
@@ -335,14 +518,14 @@ def test_prepare(folder, typed, prepared):
     '{saved}': str(saved),
   }
 
-  def filled(arguments: list[str]) -> list[str]:
+  def named(arguments: list[str]) -> list[str]:
     for name, value in names.items():
       arguments = [argument.replace(name, value) for argument in arguments]
     return arguments
 
-  given = ['coke', *filled(typed)]
+  given = ['coke', *named(typed)]
   before = list(given)
-  assert command_line.prepare(given) == ['coke', *filled(prepared)]
+  assert command_line.prepare(given) == ['coke', *named(prepared)]
   assert given == before
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import coke_jax
 from coke_jax import config as config_lib
-from coke_jax import modes, run, workdir
+from coke_jax import modes, options, run, workdir
 from coke_jax.data import files, graph
 
 SIDES = ('both', 'head', 'tail')
@@ -147,7 +147,7 @@ def test_a_slip_in_the_settings_leaves_nothing_behind(tmp_path, change):
 def test_a_run_that_another_process_trains_can_be_measured(trained):
   folder, config = trained
   with workdir.Workdir(folder).locked():
-    run.evaluate(config, str(folder), 'valid')
+    run.evaluate(config, str(folder), options.Options(split='valid'))
   results = json.loads((folder / 'results_valid.json').read_text())
   assert results['filter'] == ['train', 'valid', 'test']
 
