@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
@@ -69,7 +69,9 @@ class Records(list[Record]):
   def __getitem__(self, index: SupportsIndex | slice) -> Any:
     """A record, or for a slice the `Records` there."""
     found = super().__getitem__(index)
-    return Records(found) if isinstance(index, slice) else found
+    if isinstance(index, slice):
+      return Records(cast(list[Record], found))
+    return found
 
   def to_pandas(self) -> Any:
     """A data frame with a row for each record and a column for each field.

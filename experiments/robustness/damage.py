@@ -132,11 +132,7 @@ def training(work: pathlib.Path) -> Callable[[], int | None]:
   """Goes on with a run, as the command line does."""
 
   def run() -> int | None:
-    sys.argv[:] = [
-      'coke',
-      f'--workdir={work}',
-      '--config.train.checkpoint_every_minutes=0',  # quicker
-    ]
+    sys.argv[:] = ['coke', f'--workdir={work}']
     coke_main.entry_point()
     return 0
 
