@@ -109,7 +109,7 @@ def help_text(introduction: str) -> str:
     lines.append(
       textwrap.fill(
         f'{flag.help}{default}',
-        initial_indent=f'  --{name}: ',
+        initial_indent=f'  --{name.replace("_", "-")}: ',
         subsequent_indent='      ',
       )
     )

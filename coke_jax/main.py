@@ -1,4 +1,4 @@
-r"""CoKE: train a model of a knowledge graph, and measure it.
+r"""CoKE: train a model of a knowledge graph, measure it, ask it, draw it.
 
   python -m coke_jax.main --config=configs/countries.py
   python -m coke_jax.main --config=configs/fb15k237.py --workdir=runs/mine \

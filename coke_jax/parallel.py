@@ -36,10 +36,10 @@ def map_devices(
 
   Args:
     function: `state` and `extra` are the same on all devices, `batch` is each
-      device's piece. (jax 0.10.2 cuts the wrong array if `state` is a single
-      array and `extra` is None; with the many of a model it does not.) What it returns must be (replicated, per_device): the
+      device's piece. What it returns must be (replicated, per_device): the
       first the same on all devices, made so by `sum_over_devices`; the second
-      gets a leading axis of devices.
+      gets a leading axis of devices. (If `state` is one array alone and `extra`
+      is None, jax 0.10.2 cuts the wrong array; a model has many.)
     donate_state: reuse the memory of `state` for what comes back.
 
   Returns:

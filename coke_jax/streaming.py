@@ -106,24 +106,32 @@ class Lines:
       StreamError: a bad line, unless these are skipped.
       files.DataError: the input cannot be read.
     """
+    if self.path == options.STANDARD and _is_terminal(sys.stdin):
+      size = 1  # somebody waits for the answer
     batch: list[tuple[int, list[str], Parsed]] = []
+    failure: ValueError | None = None
     with tqdm.tqdm(desc=progress, unit='line', total=self._count()) as bar:
-      for number, line in self._lines():
-        self.read += 1
-        labels = self.layout.labels(line, known_relations)
-        try:
-          parsed = parse(labels, hints=self.skipped < _MOST_HINTS)
-        except questions.QuestionError as error:
-          self._bad(StreamError(f'{self.name}:{number}: {error}'))
-          continue
-        batch.append((number, labels, parsed))
-        if len(batch) == size:
-          yield batch
-          bar.update(self.read - bar.n)
-          batch = []
+      try:
+        for number, line in self._lines():
+          self.read += 1
+          labels = self.layout.labels(line, known_relations)
+          try:
+            parsed = parse(labels, hints=self.skipped < _MOST_HINTS)
+          except questions.QuestionError as error:
+            self._bad(StreamError(f'{self.name}:{number}: {error}'))
+            continue
+          batch.append((number, labels, parsed))
+          if len(batch) == size:
+            yield batch
+            bar.update(self.read - bar.n)
+            batch = []
+      except (StreamError, files.DataError) as error:
+        failure = error  # for after the answers of the lines before it
       if batch:
         yield batch
       bar.update(self.read - bar.n)
+    if failure is not None:
+      raise failure
 
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == options.STANDARD:
@@ -189,6 +197,7 @@ def answer(
   with _writing(output) as out:
     if form == 'tsv':
       out.write('\t'.join(TSV_COLUMNS) + '\n')
+      out.flush()
     for batch in lines.batches(
       model.parser.question, words.relation_ids, model.batch_size, 'asking'
     ):
@@ -312,6 +321,10 @@ def _writing(output: str) -> Iterator[IO[str]]:
 def _check_open(stream: Any, name: str) -> None:
   if stream is None:
     raise StreamError(f'standard {name} is closed: expected --{name}=<file>')
+
+
+def _is_terminal(stream: Any) -> bool:
+  return stream is not None and bool(stream.buffer.isatty())
 
 
 def _is_regular(path: str) -> bool:

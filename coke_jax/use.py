@@ -31,7 +31,7 @@ def predict(
       type_matching=options.type_matching,
     ),
   )
-  _report(f'{asked:,} questions asked', options, lines, without)
+  _report(f'{_count(asked, "question")} asked', options, lines, without)
 
 
 def embed(
@@ -47,11 +47,11 @@ def embed(
   if options.static:
     static = model.embed_elements()
     static.save(options.output)
-    _report(f'{len(static.labels):,} elements embedded', options, lines)
+    _report(f'{_count(len(static.labels), "element")} embedded', options, lines)
     return
   layer = None if options.layer == -1 else options.layer
   count = streaming.embed(model, lines, options.output, layer)
-  _report(f'{count:,} sequences embedded', options, lines)
+  _report(f'{_count(count, "sequence")} embedded', options, lines)
 
 
 def write_export(
@@ -128,9 +128,14 @@ def _report(
   """Says on standard error what came of an input."""
   parts = [done]
   if lines.skipped:
-    parts.append(f'{lines.skipped:,} bad lines skipped')
+    parts.append(f'{_count(lines.skipped, "bad line")} skipped')
   if without:
     parts.append(f'{without:,} without an answer')
   if options.output != options_lib.STANDARD:
     parts.append(f'written to {options.output}')
   print('; '.join(parts), file=sys.stderr)
+
+
+def _count(number: int, what: str) -> str:
+  """A number of things in words, such as `1 line` or `2,000 lines`."""
+  return f'{number:,} {what}' + ('' if number == 1 else 's')

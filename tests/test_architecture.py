@@ -141,6 +141,19 @@ def test_flags_are_read_by_the_command_line_alone(module):
 
 
 @pytest.mark.parametrize('module', MODULES)
+def test_nothing_can_run_code_from_a_file(module):
+  """No pickle, in whatever guise; arrays are loaded without it."""
+  libraries_that_do = {'pickle', 'dill', 'cloudpickle', 'joblib', 'shelve'}
+  assert not libraries(MODULES[module]) & (libraries_that_do | {'marshal'})
+  for node in ast.walk(ast.parse(MODULES[module].read_text(encoding='utf-8'))):
+    if isinstance(node, ast.Call):
+      called = ast.unparse(node.func)
+      assert called not in ('eval', 'exec', 'compile', '__import__')
+      if called in ('np.load', 'numpy.load'):
+        assert 'allow_pickle=False' in ast.unparse(node)
+
+
+@pytest.mark.parametrize('module', MODULES)
 def test_no_circles(module):
   assert module not in reached(module)
 

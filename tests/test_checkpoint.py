@@ -132,6 +132,60 @@ def test_a_step_that_has_a_good_checkpoint_is_not_written_again(folder):
   assert before == {path: path.read_bytes() for path in files_of(folder, 5)}
 
 
+def test_the_metadata_of_a_checkpoint_are_replaced(folder):
+  save(folder, (3, 3), (5, 3))
+  data = {path: path.read_bytes() for path in data_files(folder, 5)}
+  save(folder, (5, 5))  # validated, and the best
+  assert data == {path: path.read_bytes() for path in data_files(folder, 5)}
+  with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+    state, metadata = checkpoints.latest(TEMPLATE)
+  assert metadata == metadata_of(5, 5)
+  assert_same(state, state_of(5))
+
+
+def test_a_checkpoint_of_another_state_is_not_taken_for_this_one(folder):
+  save(folder, (5, 5))
+  with (
+    checkpoint.Checkpoints(folder, writing=True) as checkpoints,
+    pytest.raises(checkpoint.CheckpointError, match='another state'),
+  ):
+    checkpoints.save(5, state_of(6), metadata_of(5, None))
+  with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(5, 5)
+
+
+def test_a_checkpoint_of_another_run_is_not_used(folder, caplog):
+  for step, run in ((1, 'this'), (2, 'other')):
+    with checkpoint.Checkpoints(folder, writing=True, run=run) as checkpoints:
+      checkpoints.save(step, state_of(step), metadata_of(step, 1))
+  with checkpoint.Checkpoints(folder, writing=False, run='this') as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(1, 1)
+  assert 'step 2 is of another run' in caplog.text
+  with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)  # unknown: any
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(checkpoint.CheckpointError, match='cannot be opened'):
+    checkpoint.Checkpoints(tmp_path / 'file' / 'checkpoints', writing=True)
+
+
+def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
+  """In the place of each file: orbax takes none of them for code."""
+  mark = folder.parent / 'executed'
+  payload = b'cposix\nsystem\n(V' + f'touch {mark}'.encode() + b'\ntR.'
+  save(folder, (10, 10), (20, 10))
+  for path in files_of(folder, 20):
+    whole = path.read_bytes()
+    path.write_bytes(payload)
+    with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+      state, metadata = checkpoints.latest(TEMPLATE)
+    assert_same(state, state_of(metadata['step']))
+    path.write_bytes(whole)
+  assert not mark.exists()
+
+
 # --------------------------------------------------------------- which are kept
 
 _SAVES = [

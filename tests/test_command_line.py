@@ -301,7 +301,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('damaged run', ['config.json', 'cannot be read']),
     ('predict with nothing', ['{folder}/empty', 'no config.json']),
     ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
-    ('no such input', ['nowhere.tsv', 'cannot be opened']),
+    ('no such input', ['nowhere.tsv', 'no such file']),
     ('folder as input', ['{folder}', 'cannot be opened']),
     ('bad line', ['asked.tsv:2: ', "'border'", "did you mean 'borders'"]),
     ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
@@ -386,7 +386,7 @@ def test_both_formats_hold_the_same_answers(outcomes, folder):
 def test_what_was_done_is_summed_up(outcomes, folder):
   for name, done in (('tsv', '2 questions asked'), ('embed', '2 sequences')):
     assert done in outcomes[name].err
-    assert '1 bad lines skipped' in outcomes[name].err
+    assert '1 bad line skipped' in outcomes[name].err
     assert f'skipped {folder}/asked.tsv:2: ' in outcomes[name].err
   assert f'written to {folder}/answers.jsonl' in outcomes['jsonl'].err
 
@@ -402,7 +402,7 @@ def test_embeddings_are_written(outcomes, folder):
 
 def test_the_help_names_every_option(outcomes):
   for field in dataclasses.fields(options.Options):
-    assert f'--{field.name}' in outcomes['help'].out
+    assert f'--{field.name.replace("_", "-")}: ' in outcomes['help'].out
 
 
 def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path):

@@ -6,6 +6,7 @@ import lzma
 import pathlib
 import re
 import tempfile
+import zlib
 from collections.abc import Callable
 
 import hypothesis
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from coke_jax.data import files
+from coke_jax.data import compression, files
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
   '': bytes,
@@ -331,6 +332,70 @@ def test_a_missing_file(tmp_path):
 def test_wrong_layouts(layout):
   with pytest.raises(files.DataError, match='expected'):
     files.TripleFormat(**layout)
+
+
+# ------------------------------------------------------------- hostile files
+
+
+@pytest.mark.parametrize('suffix', COMPRESSORS)
+@pytest.mark.parametrize('too_long', [0, 1])
+def test_the_longest_line(tmp_path, suffix, too_long):
+  label = b'x' * (files.MOST_LINE_BYTES - len(b'\tr\tb\n') + too_long)
+  data = COMPRESSORS[suffix](b'a\tr\tb\n' + label + b'\tr\tb\n')
+  path = write(tmp_path, data, 'train.txt' + suffix)
+  if too_long:
+    message = error_of(path)
+    assert message.startswith(f'{path}:2: ')
+    assert 'longer than 1,048,576 bytes' in message
+    assert len(message) < 1000
+  else:
+    triples, _, _ = read(path)
+    assert triples[1][0] == label.decode()
+
+
+def bomb(suffix: str, line: bytes, count: int) -> bytes:
+  """A compressed file of one line again and again, made piece by piece."""
+  compressor = {
+    '.gz': lambda: zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS),
+    '.bz2': bz2.BZ2Compressor,
+    '.xz': lzma.LZMACompressor,
+  }[suffix]()
+  block = line * (2**20 // len(line))
+  parts = [compressor.compress(block) for _ in range(count)]
+  return b''.join(parts) + compressor.flush()
+
+
+@pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
+def test_an_archive_that_expands_without_end(tmp_path, suffix, monkeypatch):
+  monkeypatch.setattr(compression, 'FREE_EXPANSION_BYTES', 2**20)
+  path = write(tmp_path, bomb(suffix, b'a\tr\tb\n', 40), 'train' + suffix)
+  message = error_of(path)
+  assert message.startswith(f'{path}: cannot be read after line ')
+  assert 'expand to more than' in message
+
+
+@pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
+def test_an_archive_of_a_line_without_end(tmp_path, suffix):
+  path = write(tmp_path, bomb(suffix, b'x', 3), 'train' + suffix)
+  assert error_of(path).startswith(f'{path}:1: ')
+
+
+def test_a_small_archive_may_expand_a_lot(tmp_path):
+  line = b'a\tr\tb\n'
+  path = write(tmp_path, bomb('.xz', line, 1), 'train.xz')
+  triples, _, _ = read(path)
+  assert len(triples) == 2**20 // len(line)
+  assert path.stat().st_size * compression.MOST_EXPANSION < 2**20
+
+
+def test_an_archive_that_asks_for_all_memory(tmp_path):
+  monster = bytearray(lzma.compress(b'a\tr\tb\n', preset=0))
+  # The size of the dictionary is the third byte of the block's header; the
+  # header's checksum follows it.
+  monster[16] = 40  # 4 GiB
+  monster[20:24] = zlib.crc32(bytes(monster[12:20])).to_bytes(4, 'little')
+  message = error_of(write(tmp_path, bytes(monster), 'train.xz'))
+  assert 'Memory usage limit' in message
 
 
 # ----------------------------------------------------------- finding a split

@@ -138,6 +138,17 @@ def test_a_wrong_path_is_found_however_often_right_ones_came(tmp_path):
     read(folder)
 
 
+@pytest.mark.parametrize('too_many', [0, 1])
+def test_the_longest_path(tmp_path, too_many):
+  relations = ['r'] * (path_files.MOST_RELATIONS + too_many)
+  folder = make_folder(tmp_path, f'a\tr\tb\nb\t{",".join(relations)}\ta\n')
+  if too_many:
+    with pytest.raises(files.DataError, match=r'train:2: .*at most 1,000'):
+      read(folder)
+  else:
+    assert read(folder).train.length.tolist() == [1, 1000]
+
+
 def test_missing_and_empty_files(tmp_path):
   with pytest.raises(files.DataError, match='no path to train on'):
     read(make_folder(tmp_path, train=''))

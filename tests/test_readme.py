@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ def with_output(language):
   """(code, output) of the blocks that are followed by what they print."""
   blocks = list(BLOCK.finditer(README))
   found = []
-  for block, following in zip(blocks, blocks[1:], strict=False):
+  for block, following in itertools.pairwise(blocks):
     if block[1] == language and following[1] == 'text':
       found.append((block[2], following[2]))
   return found

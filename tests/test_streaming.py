@@ -501,21 +501,21 @@ def try_to_ask(*arguments, **options):
 def read_by_hand(content, known_entities):
   """The labels of each line that can be asked, by its number, and the others.
 
-  None if line ends or marks make the file as a whole unusable.
+  None if a mark at its start makes the file as a whole unusable.
   """
   if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
     return None
-  raw = content.split(b'\n')
-  last = raw.pop()
-  returns = [line.endswith(b'\r') for line in raw]
-  if len(set(returns)) > 1:
-    return None
-  if any(returns):
-    raw = [line[:-1] for line in raw]
-    if last.endswith(b'\r'):
-      return None
+  *raw, last = content.split(b'\n')
+  returns = bool(raw) and raw[0].endswith(b'\r')
+  # Invalid UTF-8 stands for a line that ends unlike the first.
+  raw = [
+    line[: -1 if returns else None]
+    if line.endswith(b'\r') == returns
+    else b'\xff'
+    for line in raw
+  ]
   if last:
-    raw.append(last)
+    raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
   good, bad = {}, []
   for number, line in enumerate(raw, start=1):
     try:
@@ -570,7 +570,7 @@ def test_mutated_files_give_exact_labels_or_a_place(model, tmp_path):
       found = {line['line']: line['question'] for line in read_json(output)}
       assert found == good
       outcomes['all asked'] += 1
-  assert min(outcomes.values()) > 50  # all kinds were met
+  assert min(outcomes.values()) > 20  # all kinds were met
   assert not [path for path in tmp_path.iterdir() if path.name[0] == '.']
 
 

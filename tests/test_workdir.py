@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from coke_jax import config as config_lib
-from coke_jax import workdir
+from coke_jax import metrics_log, workdir
 from coke_jax.data import files, graph, vocabulary
 
 GRAPH = graph.KnowledgeGraph(
@@ -116,7 +117,7 @@ def test_results(place):
 
 _HOLDER = """
 import sys
-from coke_jax import workdir
+from coke_jax import metrics_log, workdir
 with workdir.Workdir(sys.argv[1]).locked():
   print('locked', flush=True)
   sys.stdin.read()
@@ -400,6 +401,70 @@ def test_the_archive_holds_a_checksum_of_each_array(place):
     assert {'train.npy', 'valid.npy', 'test.npy'} <= set(archive.namelist())
 
 
+def test_labels_of_another_graph(place):
+  labels = {**LABELS, 'entities': LABELS['entities'][::-1]}
+  (place.folder / 'vocabulary.json').write_text(json.dumps(labels))
+  with pytest.raises(
+    workdir.WorkdirError, match=r'vocabulary\.json: .*another'
+  ):
+    place.data()
+
+
+def test_settings_of_another_run(place):
+  path = place.folder / 'config.json'
+  changed = settings().to_dict()
+  changed['train']['log_every_steps'] = 3  # may change, and so may the format
+  path.write_text(json.dumps(changed))
+  assert_same_data(place.data())
+  changed['model']['num_heads'] = 2  # parameters have the same shapes
+  path.write_text(json.dumps(changed))
+  with pytest.raises(workdir.WorkdirError, match=r'config\.json: .*another'):
+    place.data()
+
+
+def test_a_run_from_before_there_were_digests(place):
+  splits = {split: GRAPH.split(split) for split in graph.SPLITS}
+  np.savez(place.folder / 'data.npz', **splits)
+  assert_same_data(place.data())
+
+
+class Payload:
+  """Makes a file when it is unpickled."""
+
+  def __init__(self, path: pathlib.Path):
+    self.path = path
+
+  def __reduce__(self):
+    return pathlib.Path.touch, (self.path,)
+
+
+def test_a_folder_from_a_stranger_runs_no_code(place, tmp_path):
+  mark = tmp_path / 'executed'
+  arrays = {split: GRAPH.split(split) for split in graph.SPLITS}
+  arrays['valid'] = np.array([[Payload(mark)] * 3], dtype=object)
+  np.savez(place.folder / 'data.npz', **arrays)
+  with pytest.raises(workdir.WorkdirError, match='allow_pickle'):
+    place.data()
+  pickled = pickle.dumps(Payload(mark))
+  (place.folder / 'data.npz').write_bytes(pickled)
+  with pytest.raises(workdir.WorkdirError, match='data'):
+    place.data()
+  for name in ('vocabulary.json', 'config.json'):
+    (place.folder / name).write_bytes(pickled)
+    with pytest.raises(workdir.WorkdirError, match=name):
+      place.data()
+  assert not mark.exists()
+  pickle.loads(pickled)  # the payload is live
+  assert mark.exists()
+
+
+@pytest.mark.parametrize('name', ['config.json', 'vocabulary.json'])
+def test_nesting_without_end(place, name):
+  (place.folder / name).write_text('[' * 200_000)
+  with pytest.raises(workdir.WorkdirError, match=name):
+    place.data()
+
+
 # ----------------------------------------------------------------- metrics log
 
 
@@ -451,6 +516,66 @@ def test_a_half_written_last_line(place):
   assert log.read() == lines(1)
 
 
+@pytest.mark.parametrize(
+  'line',
+  [
+    b'',
+    b'{',
+    b'[]',
+    b'3',
+    b'null',
+    b'{"step": 2}',
+    b'{"kind": "train"}',
+    b'{"kind": "train", "step": "2"}',
+    b'{"kind": "other", "step": 2}',
+    b'{"kind": "train", "step": 2, "loss": NaN}',
+    b'{"kind": "\xff", "step": 2}',
+    bytes(30),
+    b'[' * 200_000,
+  ],
+)
+def test_a_damaged_line(place, line):
+  path = place.folder / 'metrics.jsonl'
+  for whole in lines(1):
+    place.metrics().append(whole)
+  damaged = path.read_bytes() + line + b'\n'
+  path.write_bytes(damaged)
+  for read in (place.metrics().read, lambda: place.metrics().cut_after(1)):
+    with pytest.raises(files.DataError, match=r'metrics\.jsonl:2: ') as caught:
+      read()
+    assert len(str(caught.value)) < 1000
+  assert path.read_bytes() == damaged
+
+
+def test_a_validation_that_is_to_be_repeated_is_cut(place):
+  log = place.metrics()
+  for kind, step in (('train', 1), ('valid', 1), ('train', 2), ('valid', 2)):
+    log.append({'kind': kind, 'step': step})
+  log.cut_after(2, last_line=2, validated=False)
+  kept = [(line['kind'], line['step']) for line in log.read()]
+  assert kept == [('train', 1), ('valid', 1), ('train', 2)]
+
+
+@pytest.mark.parametrize(
+  ('step', 'last_line', 'warned'),
+  [
+    (3, 3, ''),
+    (5, 3, ''),
+    (5, None, ''),
+    (3, 2, 'lines are missing'),
+    (8, 7, 'lines are missing'),
+    (0, 0, 'begins anew'),
+  ],
+)
+def test_missing_lines_are_noticed(place, caplog, step, last_line, warned):
+  log = place.metrics()
+  for line in lines(1, 3):
+    log.append(line)
+  log.cut_after(step, last_line=last_line)
+  assert warned in caplog.text
+  assert bool(warned) == bool(caplog.text)
+
+
 def test_a_number_that_json_does_not_know_is_refused(place):
   with pytest.raises(ValueError, match='JSON'):
     place.metrics().append({'step': 1, 'loss': float('nan')})
@@ -497,6 +622,30 @@ def test_what_json_cannot_hold_changes_nothing(tmp_path, value):
     workdir.write_json(path, value)
   assert list(contents(tmp_path)) == ['file.json']
   assert json.loads(path.read_text()) == {'a': 1}
+
+
+def test_what_a_kill_has_left_is_taken_away(place):
+  left = place.folder / f'.results.json.{"0" * 32}'
+  others = [place.folder / name for name in ('.notes.txt', 'x.' + '0' * 32)]
+  for path in (left, *others):
+    path.write_text('half of the n')
+  with files.whole_file(place.folder / 'results.json') as alive:
+    alive.write_text('half')
+    with place.locked():
+      assert not left.exists()
+      assert alive.exists()  # its writer lives
+      assert all(path.exists() for path in others)
+    alive.write_text('whole')
+  assert (place.folder / 'results.json').read_text() == 'whole'
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+  (tmp_path / 'file').write_text('')
+  path = tmp_path / 'file' / 'results.json'
+  with pytest.raises(files.WriteError, match=r'results\.json: cannot be writ'):
+    workdir.write_json(path, {})
+  with pytest.raises(files.WriteError, match=r'results\.json: cannot be writ'):
+    metrics_log.MetricsLog(path).append({'step': 1, 'kind': 'train'})
 
 
 def test_two_writers_do_not_share_an_unfinished_file(tmp_path):

@@ -108,12 +108,12 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
 
 def read_lines(
   path: pathlib.Path,
-  on_undecodable: Callable[[DataError], None] | None = None,
+  on_bad_line: Callable[[DataError], None] | None = None,
 ) -> Iterator[tuple[int, str]]:
   r"""Yields (line number from 1, text without its line end) of a UTF-8 file.
 
   Lines end with `\n`; a file may instead end every line with `\r\n`. The last
-  line may lack its end. See `read_stream` for `on_undecodable`.
+  line may lack its end. See `read_stream` for `on_bad_line`.
 
   Raises:
     DataError: the file cannot be opened or decompressed, expands without end,
@@ -125,21 +125,21 @@ def read_lines(
   except OSError as error:
     raise DataError(f'{path}: cannot be opened: {error}') from error
   with stream:
-    yield from read_stream(stream, str(path), on_undecodable)
+    yield from read_stream(stream, str(path), on_bad_line)
 
 
 def read_stream(
   stream: BinaryIO,
   name: str,
-  on_undecodable: Callable[[DataError], None] | None = None,
+  on_bad_line: Callable[[DataError], None] | None = None,
 ) -> Iterator[tuple[int, str]]:
   """Like `read_lines`, of bytes that are open already.
 
   Args:
     stream: gives lines of bytes, such as `sys.stdin.buffer`.
     name: what errors call it.
-    on_undecodable: is told of a line that is not UTF-8, which is left out then;
-      None: it is an error.
+    on_bad_line: is told of a line that is not UTF-8 or ends unlike the first,
+      which is left out then; None: it is an error.
   """
   carriage_return = False  # whether the lines end with \r\n
   number = 0
@@ -157,30 +157,29 @@ def read_stream(
             f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
           )
         carriage_return = raw.endswith(b'\r\n')
+      wrong, whole = '', raw
       if raw.endswith(b'\n'):
         if raw.endswith(b'\r\n') != carriage_return:
-          raise DataError(
-            f'{name}:{number}: {show_line(raw)} ends with '
-            f'{"LF" if carriage_return else "CR LF"} and line 1 with '
+          wrong = (
+            f'ends with {"LF" if carriage_return else "CR LF"} and line 1 with '
             f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
             'line end in the whole file'
           )
         raw = raw[: -2 if carriage_return else -1]
       elif carriage_return and raw.endswith(b'\r'):
-        raise DataError(
-          f'{name}:{number}: {show_line(raw)} ends in the middle of a CR LF'
-        )
+        wrong = 'ends in the middle of a CR LF'
       try:
         text = raw.decode('utf-8')
       except UnicodeDecodeError as error:
-        wrong = DataError(
-          f'{name}:{number}: {show_line(raw)}: byte '
-          f'{raw[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
-          f'({error.reason})'
+        wrong = wrong or (
+          f'byte {raw[error.start]:#04x} at column {error.start + 1} is not '
+          f'UTF-8 ({error.reason})'
         )
-        if on_undecodable is None:
-          raise wrong from None
-        on_undecodable(wrong)
+      if wrong:
+        bad = DataError(f'{name}:{number}: {show_line(whole)}: {wrong}')
+        if on_bad_line is None:
+          raise bad
+        on_bad_line(bad)
         continue
       yield number, text
   except compression.ERRORS as error:

@@ -20,8 +20,9 @@
 # machine with or without an accelerator.
 
 # %% tags=["skip-execution"]
-# Where the package is: a clone, a wheel, or git+https://<a repository>. jax
-# itself is left as it is: Colab's fits its accelerator.
+# Where the package is: the folder of a clone (uploaded, or on a mounted
+# drive), a wheel, or git+https://<a repository>. jax itself is left as it is:
+# Colab's fits its accelerator.
 SOURCE = '.'
 # %pip install --quiet "$SOURCE" matplotlib scikit-learn pandas
 
@@ -42,10 +43,10 @@ print('training on', parallel.describe_devices())
 # %% [markdown]
 # ## Settings
 #
-# `countries` ships with the package and takes minutes on a CPU. `FB15k-237` is
-# downloaded and is the paper's setting: on an accelerator, train as long as you
-# like; the same cell continues an interrupted run, also after the runtime was
-# restarted, if `FOLDER` is on a drive that stays.
+# `countries` ships with the package and takes minutes on a CPU; `FB15k-237` and
+# other sets are downloaded. These settings learn fast; the paper's own, of
+# hundreds of epochs, are in `configs/`. The same cells continue an interrupted
+# run, also after a restart, if `FOLDER` is on a drive that stays.
 
 # %%
 DATASET = 'countries'  # or 'FB15k-237', 'WN18RR', 'CoDEx-S', ...
@@ -119,4 +120,6 @@ for path in written:
 # The model as plain files, to download or publish; `coke_jax.load` reads them.
 
 # %%
-export.write(FOLDER, FOLDER.with_name(f'{DATASET}_exported'))
+target = FOLDER.with_name(f'{DATASET}_exported')
+if not target.exists():
+  export.write(FOLDER, target)

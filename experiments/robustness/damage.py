@@ -338,7 +338,7 @@ def check_disk(
   folder: pathlib.Path, stopped: pathlib.Path, whole: pathlib.Path
 ) -> dict[str, str]:
   """Folders that may not be written, full disks, two processes at once."""
-  outcomes = {}
+  outcomes: dict[str, str] = {}
 
   def attempt(
     name: str,

@@ -283,13 +283,12 @@ def main(argv: list[str] | None = None) -> int:
   with tempfile.TemporaryDirectory() as temporary:
     folder = pathlib.Path(flags.folder or temporary)
     for run in range(flags.runs):
-      share = [
+      kills, stops = (
         (count * (run + 1)) // flags.runs - (count * run) // flags.runs
         for count in (flags.kills, flags.stops)
-      ]
-      tally = one_run(
-        folder / f'run_{run}', flags.seed + run, *share, flags.epochs
       )
+      place = folder / f'run_{run}'
+      tally = one_run(place, flags.seed + run, kills, stops, flags.epochs)
       print(f'run {run}: {tally}', flush=True)
       total.kills += tally.kills
       total.stops += tally.stops
