@@ -6,7 +6,7 @@ import sys
 import ml_collections
 
 from coke_jax import config as config_lib
-from coke_jax import export, loading, plots, run, streaming
+from coke_jax import export, input_lines, loading, plots, run, streaming
 from coke_jax import options as options_lib
 from coke_jax.data import files, known
 
@@ -95,7 +95,7 @@ def plot(
 
 def _lines(
   config: ml_collections.ConfigDict, options: options_lib.Options
-) -> streaming.Lines:
+) -> input_lines.Lines:
   """The input: head first, tail last, the delimiters those of the data's files.
 
   Raises:
@@ -107,9 +107,9 @@ def _lines(
     raise files.DataError(f'{options.input}: no such file: expected --input')
   settings = config.data
   joint = '' if settings.kind == 'triples' else settings.relation_delimiter
-  return streaming.Lines(
+  return input_lines.Lines(
     options.input,
-    streaming.LineFormat(settings.delimiter, joint),
+    input_lines.LineFormat(settings.delimiter, joint),
     skip_bad=options.on_bad_line == 'skip',
   )
 
@@ -122,7 +122,7 @@ def _check_output(options: options_lib.Options, expected: str) -> None:
 def _report(
   done: str,
   options: options_lib.Options,
-  lines: streaming.Lines,
+  lines: input_lines.Lines,
   without: int = 0,
 ) -> None:
   """Says on standard error what came of an input."""

@@ -19,6 +19,7 @@ CONFIGS = {
   'codex_s': ('CoDEx-S', 3.76),
   'countries': ('countries', 3.16),
   'countries_paths': ('countries', 1.04),
+  'example': ('countries', 0.49),
   'fb15k': ('FB15k', 10.58),
   'fb15k237': ('FB15k-237', 10.19),
   'kinship': ('Kinship', 3.26),

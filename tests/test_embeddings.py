@@ -8,7 +8,7 @@ import pytest
 import small_models as small
 
 import coke_jax
-from coke_jax import embeddings, streaming
+from coke_jax import embeddings, input_lines, streaming
 
 SEQUENCES = [
   ('e03', 'likes', 'e04'),
@@ -36,8 +36,8 @@ def token_of(model, label, place, length):
 
 def write_lines(path, sequences):
   path.write_bytes(''.join('\t'.join(s) + '\n' for s in sequences).encode())
-  return streaming.Lines(
-    str(path), streaming.LineFormat(relation_delimiter=',')
+  return input_lines.Lines(
+    str(path), input_lines.LineFormat(relation_delimiter=',')
   )
 
 
@@ -259,7 +259,7 @@ def test_a_failing_stream_leaves_what_was_there(model, tmp_path, name, new):
   lines = write_lines(
     tmp_path / 'asked.tsv', [*SEQUENCES * 3, ('e03', 'likes', 'nobody')]
   )
-  with pytest.raises(streaming.StreamError, match=r'asked\.tsv:13: .*nobody'):
+  with pytest.raises(input_lines.StreamError, match=r'asked\.tsv:13: .*nobody'):
     streaming.embed(model, lines, str(place / name))
   after = {
     path: path.read_bytes() for path in place.rglob('*') if path.is_file()

@@ -15,7 +15,7 @@ import small_models as small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coke_jax import questions, streaming
+from coke_jax import input_lines, questions, streaming
 from coke_jax.data import files, known
 
 V = len(small.ENTITIES)
@@ -43,8 +43,8 @@ def write(folder, content, name='asked.tsv'):
 def ask(model, path, output, form='jsonl', top=2, layout=None, **options):
   """What `streaming.answer` returns, and the lines."""
   skip_bad = options.pop('skip_bad', False)
-  lines = streaming.Lines(
-    str(path), layout or streaming.LineFormat(), skip_bad=skip_bad
+  lines = input_lines.Lines(
+    str(path), layout or input_lines.LineFormat(), skip_bad=skip_bad
   )
   counts = streaming.answer(
     model,
@@ -137,7 +137,7 @@ def test_a_path_in_one_column_or_in_several(path_model, tmp_path):
     'e03\tlikes,**near\tnear\t?\n'
     '?\tlikes\te04\n',
   )
-  layout = streaming.LineFormat(relation_delimiter=',')
+  layout = input_lines.LineFormat(relation_delimiter=',')
   one, other, mixed, single = ask_json(path_model, path, layout=layout)
   assert one['question'] == ['e03', 'likes', '**near', 'near', '?']
   for same in (other, mixed):
@@ -153,26 +153,26 @@ def test_a_path_in_one_column_or_in_several(path_model, tmp_path):
 
 
 def test_a_relation_whose_name_holds_the_delimiter():
-  layout = streaming.LineFormat(relation_delimiter=',')
+  layout = input_lines.LineFormat(relation_delimiter=',')
   known_relations = {'a,b': 0, 'a': 1, 'b': 2}
   assert layout.labels('x\ta,b\t?', known_relations) == ['x', 'a,b', '?']
   assert layout.labels('x\tb,a\t?', known_relations) == ['x', 'b', 'a', '?']
   assert layout.labels('x', known_relations) == ['x']
   assert layout.labels('', known_relations) == ['']
   assert layout.labels('x,y\tz', known_relations) == ['x,y', 'z']
-  assert streaming.LineFormat().labels('x\tb,a\t?', {}) == ['x', 'b,a', '?']
+  assert input_lines.LineFormat().labels('x\tb,a\t?', {}) == ['x', 'b,a', '?']
 
 
 def test_another_delimiter_than_tab(model, tmp_path):
   odd = ('tab\there', 'two  blanks', *small.ENTITIES[2:])
   renamed = small.with_labels(model, odd)
   path = write(tmp_path, 'tab\there | likes | ?\n? | near | two  blanks\n')
-  layout = streaming.LineFormat(' | ')
+  layout = input_lines.LineFormat(' | ')
   first, second = ask_json(renamed, path, layout=layout, top=V)
   assert first['question'] == ['tab\there', 'likes', '?']
   assert second['question'] == ['?', 'near', 'two  blanks']
   assert {a['label'] for a in first['answers']} == set(odd)
-  with pytest.raises(streaming.StreamError, match=r"'tab\\there'.*jsonl"):
+  with pytest.raises(input_lines.StreamError, match=r"'tab\\there'.*jsonl"):
     ask(renamed, path, tmp_path / 'answers.tsv', 'tsv', layout=layout)
   assert not (tmp_path / 'answers.tsv').exists()
 
@@ -269,7 +269,7 @@ def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
   monkeypatch.setattr(
     'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(b'e03\tlikes\n'))
   )
-  with pytest.raises(streaming.StreamError, match=r'^<stdin>:1: '):
+  with pytest.raises(input_lines.StreamError, match=r'^<stdin>:1: '):
     ask(model, '-', tmp_path / 'answers')
 
 
@@ -281,7 +281,7 @@ def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
   ):
     with monkeypatch.context() as patched:
       patched.setattr(f'sys.std{name[:-3]}', None)
-      with pytest.raises(streaming.StreamError, match=f'{name} is closed'):
+      with pytest.raises(input_lines.StreamError, match=f'{name} is closed'):
         ask(model, *arguments)
   assert not (tmp_path / 'answers').exists()
 
@@ -370,7 +370,7 @@ def test_a_bad_line_stops_with_its_number(model, tmp_path, line):
   output = write(tmp_path, 'before', 'answers')
   for form in ('tsv', 'jsonl'):
     with pytest.raises(
-      streaming.StreamError, match=rf'asked\.tsv:2: .*{BAD[line]}'
+      input_lines.StreamError, match=rf'asked\.tsv:2: .*{BAD[line]}'
     ):
       ask(model, path, output, form)
   assert output.read_text() == 'before'
@@ -393,7 +393,7 @@ def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
   reported = capsys.readouterr().err
   for number in range(2, len(BAD) + 3):
     assert f'skipped {path}:{number}: ' in reported
-  with pytest.raises(streaming.StreamError):
+  with pytest.raises(input_lines.StreamError):
     ask(model, path, output)
 
 
@@ -494,7 +494,7 @@ def try_to_ask(*arguments, **options):
   """What `ask` returns, or the error that a file of questions may cause."""
   try:
     return ask(*arguments, **options)
-  except (streaming.StreamError, files.DataError) as error:
+  except (input_lines.StreamError, files.DataError) as error:
     return error
 
 
