@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ import pytest
 
 from coke_jax import config as config_lib
 from coke_jax import (
-  interruption,
   loss,
   parallel,
   tasks,
@@ -89,15 +87,6 @@ def test_the_same_seed_gives_the_same_parameters(tmp_path):
   )
 
 
-def logged(folder):
-  """The lines of metrics.jsonl but for what depends on the clock."""
-  text = (folder / 'metrics.jsonl').read_text()
-  lines = [json.loads(line) for line in text.splitlines()]
-  for line in lines:
-    line.pop('instances_per_second', None)
-  return lines
-
-
 class StoppedError(Exception):
   pass
 
@@ -128,37 +117,16 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
   resumed = make_trainer(tmp_path / 'parts', config)
   assert_same(whole, resumed.run())
 
-  assert logged(tmp_path / 'whole') == logged(tmp_path / 'parts')
+  def lines(folder):
+    text = (tmp_path / folder / 'metrics.jsonl').read_text()
+    read = [json.loads(line) for line in text.splitlines()]
+    for line in read:
+      line.pop('instances_per_second', None)
+    return read
+
+  assert lines('whole') == lines('parts')
   finished = make_trainer(tmp_path / 'parts', config)
   assert_same(whole, finished.run())  # nothing is left to do
-
-
-@pytest.mark.parametrize('moment', ['step', 'validation'])
-def test_a_training_that_is_asked_to_stop(tmp_path, monkeypatch, moment):
-  """It saves and leaves; a validation is left, and made up for."""
-  config = small_config(log_every_steps=3)
-  whole = make_trainer(tmp_path / 'whole', config).run()
-  worker = make_trainer(tmp_path / 'parts', config)
-
-  def stop(*arguments, **options):
-    monkeypatch.undo()
-    os.kill(os.getpid(), signal.SIGTERM)
-    return original(*arguments, **options)
-
-  where = {
-    'step': (training_log.TrainingLog, 'step'),
-    'validation': (worker.task, 'evaluate'),
-  }[moment]
-  original = getattr(*where)
-  monkeypatch.setattr(*where, stop)
-  with pytest.raises(interruption.Interruption) as caught:
-    worker.run()
-  step = {'step': 1, 'validation': worker.steps_per_epoch}[moment]
-  assert f'goes on from step {step} of' in str(caught.value)
-  assert str(tmp_path / 'parts') in str(caught.value)
-  assert_same(whole, make_trainer(tmp_path / 'parts', config).run())
-
-  assert logged(tmp_path / 'whole') == logged(tmp_path / 'parts')
 
 
 def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
