@@ -141,11 +141,7 @@ class Parser:
     self, sequences: Sequence[Sequence[int]], width: int
   ) -> np.ndarray:
     """N sequences of token ids, filled up with PAD: int32 [N, width]."""
-    shape = (len(sequences), width)
-    tokens = np.full(shape, self.vocabulary.pad_id, dtype=np.int32)
-    for row, sequence in enumerate(sequences):
-      tokens[row, : len(sequence)] = sequence
-    return tokens
+    return _filled_up(sequences, self.vocabulary.pad_id, width)
 
   def entity(self, label: str) -> int:
     """The id of an entity.
@@ -221,15 +217,14 @@ def to_queries(
   Returns:
     N queries, with the given answers.
   """
-  tokens = np.full((len(asked), width), vocabulary.pad_id, dtype=np.int32)
-  position = np.zeros(len(asked), dtype=np.int32)
-  for row, question in enumerate(asked):
+  sequences = []
+  for question in asked:
     relations = [vocabulary.num_entities + r for r in question.relations]
     ends = [question.entity, vocabulary.mask_id]
     first, last = ends[::-1] if question.asks_head else ends
-    sequence = [first, *relations, last]
-    tokens[row, : len(sequence)] = sequence
-    position[row] = 0 if question.asks_head else len(sequence) - 1
+    sequences.append([first, *relations, last])
+  tokens = _filled_up(sequences, vocabulary.pad_id, width)
+  position = (tokens == vocabulary.mask_id).argmax(axis=1).astype(np.int32)
   counts = np.zeros(len(asked) + 1, dtype=np.int64)
   if len(answers):
     counts = np.arange(len(asked) + 1)
@@ -293,6 +288,16 @@ def sides(side: str) -> tuple[str, ...]:
   if side not in (*SIDES, 'both'):
     raise QuestionError(f"side is {side!r}: expected 'head', 'tail' or 'both'")
   return SIDES if side == 'both' else (side,)
+
+
+def _filled_up(
+  sequences: Sequence[Sequence[int]], pad_id: int, width: int
+) -> np.ndarray:
+  """N sequences of token ids with PAD on the right: int32 [N, width]."""
+  tokens = np.full((len(sequences), width), pad_id, dtype=np.int32)
+  for row, sequence in enumerate(sequences):
+    tokens[row, : len(sequence)] = sequence
+  return tokens
 
 
 def _show(labels: Labels) -> str:
