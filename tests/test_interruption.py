@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -15,8 +14,11 @@ from coke_jax import interruption
 
 
 def send(number: int = signal.SIGTERM) -> None:
-  """Sends a signal to this process; it has been handled on return."""
-  os.kill(os.getpid(), number)
+  """Sends a signal to this thread; it has been handled on return.
+
+  One to the process could reach a thread of a library instead, a moment later.
+  """
+  signal.raise_signal(number)
 
 
 @pytest.fixture(autouse=True)
