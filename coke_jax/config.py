@@ -106,6 +106,11 @@ def default_config() -> ml_collections.ConfigDict:
   train.rows = 'instance'
   # Rows with more answers than this are cut into several ('query' only).
   train.max_answers_per_row = 64
+  # Steps that the devices do at a call, without the host: less overhead on all
+  # devices (12 blocks on a CPU: 15 % of the time), but a signal to stop is only
+  # answered between calls. Path queries: also how many batches of one length
+  # follow each other.
+  train.steps_per_call = 8
   # Decides initial parameters, the order of the data and dropout.
   train.seed = 0
   # Rank the valid split after every n epochs and at the end, and keep the best
@@ -196,7 +201,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
   for field in ('walks_per_train_triple', 'walks_per_evaluation_triple'):
     expect(f'data.{field}', data[field] >= 0, 'at least 0')
   expect('train.num_epochs', train.num_epochs > 0, 'above 0')
-  for field in ('batch_size', 'max_answers_per_row'):
+  for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
   expect('train.learning_rate', train.learning_rate > 0, 'above 0')

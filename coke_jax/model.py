@@ -6,9 +6,8 @@ Dimensions, one letter each:
   Q  positions a block computes    F  feed-forward size
   L  blocks                        V  entities
 
-Differences from Flax's defaults follow the authors' implementation: LayerNorm
-epsilon 1e-12, exact GELU, truncated normal initialisation with deviation 0.02,
-attention dropout drawn for every weight.
+As in the authors' implementation, GELU is the exact one and attention dropout
+is drawn for every weight; `layers.py` has the rest.
 
 Parameters, attention scores, layer norms and softmaxes are float32. `dtype` is
 the type of the operands of products with weights and embeddings; they
@@ -22,31 +21,9 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-_LAYER_NORM_EPSILON = 1e-12
-_INITIALIZER = nn.initializers.truncated_normal(stddev=0.02)
+from coke_jax import layers
+
 _MASKED_SCORE = -1e9  # an attention score that softmax turns into exactly 0
-
-
-class Product(nn.Module):
-  """An affine map whose operands are `dtype` and whose result is float32."""
-
-  features: int
-  dtype: Any
-
-  @nn.compact
-  def __call__(
-    self, x: jax.Array, columns: tuple[int, int] | None = None
-  ) -> jax.Array:
-    """Maps x [..., D] to [..., features], or to some of these columns only."""
-    shape = (x.shape[-1], self.features)
-    kernel = self.param('kernel', _INITIALIZER, shape)
-    bias = self.param('bias', nn.initializers.zeros, shape[1:])
-    if columns is not None:
-      kernel = kernel[:, slice(*columns)]
-      bias = bias[slice(*columns)]
-    return matmul(x, kernel, self.dtype) + bias.reshape(
-      (1,) * (x.ndim - 1) + (-1,)
-    )
 
 
 class Attention(nn.Module):
@@ -67,7 +44,7 @@ class Attention(nn.Module):
   ) -> jax.Array:
     """The attention's output at the positions asked for, [B, Q, D]."""
     width = x.shape[-1]
-    project = Product(3 * width, self.dtype, name='query_key_value')
+    project = layers.Product(3 * width, self.dtype, name='query_key_value')
     if asking is None:
       query, key, value = jnp.split(project(x), 3, axis=-1)
     else:
@@ -82,10 +59,10 @@ class Attention(nn.Module):
     scores = scores * (query.shape[-1] ** -0.5)
     scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
     weights = nn.softmax(scores, axis=2)
-    weights = nn.Dropout(self.dropout)(weights, deterministic=not train)
+    weights = layers.Dropout(self.dropout)(weights, train=train)
     mixed = jnp.einsum('bqka,bkah->bqah', weights, value)
     mixed = mixed.reshape(*mixed.shape[:2], width)
-    return Product(width, self.dtype, name='output')(mixed)
+    return layers.Product(width, self.dtype, name='output')(mixed)
 
 
 class Block(nn.Module):
@@ -105,21 +82,21 @@ class Block(nn.Module):
     train: bool,  # positional, so that remat can hold it static
   ) -> jax.Array:
     """The next hidden states [B, Q, D], Q = K or 1."""
-    dropout = functools.partial(
-      nn.Dropout(self.dropout), deterministic=not train
-    )
+    dropout = functools.partial(layers.Dropout(self.dropout), train=train)
     asking = None if position is None else take_position(x, position)[:, None]
     residual = x if asking is None else asking
     attention = Attention(
       self.num_heads, self.dropout, self.dtype, name='attention'
     )
     mixed = attention(x, asking, visible, train=train)
-    x = _layer_norm('attention_norm')(residual + dropout(mixed))
+    x = layers.layer_norm('attention_norm')(residual + dropout(mixed))
     width = x.shape[-1]
-    hidden = Product(self.feed_forward_size, self.dtype, name='hidden')(x)
+    hidden = layers.Product(self.feed_forward_size, self.dtype, name='hidden')(
+      x
+    )
     hidden = nn.gelu(hidden, approximate=False)
-    hidden = Product(width, self.dtype, name='output')(hidden)
-    return _layer_norm('feed_forward_norm')(x + dropout(hidden))
+    hidden = layers.Product(width, self.dtype, name='output')(hidden)
+    return layers.layer_norm('feed_forward_norm')(x + dropout(hidden))
 
 
 class CoKE(nn.Module):
@@ -158,20 +135,20 @@ class CoKE(nn.Module):
         f'hidden size {width} does not divide by {self.num_heads} heads'
       )
     self.element_embedding = self.param(
-      'element_embedding', _INITIALIZER, (self.num_tokens, width)
+      'element_embedding', layers.INITIALIZER, (self.num_tokens, width)
     )
     self.position_embedding = self.param(
-      'position_embedding', _INITIALIZER, (self.max_length, width)
+      'position_embedding', layers.INITIALIZER, (self.max_length, width)
     )
-    self.embedding_norm = _layer_norm(None)
-    self.embedding_dropout = nn.Dropout(self.dropout)
+    self.embedding_norm = layers.layer_norm(None)
+    self.embedding_dropout = layers.Dropout(self.dropout)
     block = nn.remat(Block, static_argnums=(4,)) if self.remat else Block
     self.blocks = [
       block(self.num_heads, self.feed_forward_size, self.dropout, self.dtype)
       for _ in range(self.num_layers)
     ]
-    self.prediction_dense = Product(width, self.dtype)
-    self.prediction_norm = _layer_norm(None)
+    self.prediction_dense = layers.Product(width, self.dtype)
+    self.prediction_norm = layers.layer_norm(None)
     self.entity_bias = self.param(
       'entity_bias', nn.initializers.zeros, (self.num_entities,)
     )
@@ -214,7 +191,7 @@ class CoKE(nn.Module):
       self.element_embedding, start, count
     )
     bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
-    return matmul(transformed, entities.T, self.dtype) + bias[None]
+    return layers.matmul(transformed, entities.T, self.dtype) + bias[None]
 
   def question_state(
     self, tokens: jax.Array, mask_position: jax.Array
@@ -276,15 +253,8 @@ class CoKE(nn.Module):
       )
     x = jnp.take(self.element_embedding, tokens, axis=0)
     x = self.embedding_norm(x + self.position_embedding[None, :length])
-    x = self.embedding_dropout(x, deterministic=not train)
+    x = self.embedding_dropout(x, train=train)
     return x, tokens != self.pad_id
-
-
-def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  """X [..., D] times kernel [D, E]: operands `dtype`, result float32."""
-  return jnp.matmul(
-    x.astype(dtype), kernel.astype(dtype), preferred_element_type=jnp.float32
-  )
 
 
 def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
@@ -295,10 +265,3 @@ def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
 def count_parameters(params: Any) -> int:
   """How many numbers a tree of parameters (or of their shapes) holds."""
   return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
-def _layer_norm(name: str | None) -> nn.LayerNorm:
-  # The fast variance, E[x^2] - E[x]^2, loses its digits far from a mean of 0.
-  return nn.LayerNorm(
-    epsilon=_LAYER_NORM_EPSILON, use_fast_variance=False, name=name
-  )

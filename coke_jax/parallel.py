@@ -72,16 +72,21 @@ def replicate(tree: Any) -> Any:
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
-def shard(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Cuts arrays [B, ...] into [devices, B / devices, ...].
+def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
+  """Cuts arrays [..., B, ...] into [devices, ..., B / devices, ...].
+
+  Args:
+    batch: arrays with B rows each.
+    axis: where their rows are.
 
   Raises:
     DeviceError: B does not divide by the number of devices.
   """
-  check_divides(len(next(iter(batch.values()))), 'a batch')
-  count = num_devices()
+  check_divides(next(iter(batch.values())).shape[axis], 'a batch')
   return {
-    name: array.reshape(count, len(array) // count, *array.shape[1:])
+    name: np.stack(np.split(array, num_devices(), axis))
+    if num_devices() > 1
+    else array[None]
     for name, array in batch.items()
   }
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from coke_jax import (
   workdir,
 )
 from coke_jax import config as config_lib
+from coke_jax.data import batches
 
 
 @dataclasses.dataclass
@@ -159,26 +161,31 @@ class Trainer:
       self.transformation,
       target_mass=self.config.train.target_mass,
       instances_per_row=self.training_set.instances_per_row,
+      steps_per_call=self.config.train.steps_per_call,
     )
     key = training.dropout_key(self.config.train.seed)
     save_seconds = 60 * self.config.train.checkpoint_every_minutes
     if progress.validation_pending:
       self._validate(state, checkpoints, log, watch)
     saved_at = time.monotonic()
-    # Until the first step is compiled and done there is nothing to be saved.
-    first_step: contextlib.AbstractContextManager[None] = watch.at_once()
+    # Until the first call is compiled and done there is nothing to be saved.
+    first_call: contextlib.AbstractContextManager[None] = watch.at_once()
+    before: dict[str, jax.Array] = {}
     while not progress.finished:
-      epoch, first = divmod(progress.step, self.steps_per_epoch)
-      for batch in self.training_set.epoch(epoch, first):
-        with first_step:
-          (state, metrics), _ = step_function(state, parallel.shard(batch), key)
-        first_step = contextlib.nullcontext()
-        progress.step += 1
-        log.step(metrics, training.count_instances(batch))
+      for run in self._runs_of_epoch():
+        with first_call:
+          state, metrics = step_function(state, run, key)
+        first_call = contextlib.nullcontext()
+        # The host prepares one call ahead of the devices, and no more, so that
+        # a signal is answered soon.
+        jax.block_until_ready(before)
+        before = metrics
+        progress.step += len(run)
+        log.steps(metrics, [training.count_instances(batch) for batch in run])
         saving_is_due = watch.received or (
           save_seconds and time.monotonic() - saved_at > save_seconds
         )
-        progress.validation_pending = self._validating_is_due()
+        progress.validation_pending = self._validating_is_due(progress.step)
         if progress.validation_pending:
           log.flush()
         if progress.validation_pending or saving_is_due:
@@ -217,8 +224,24 @@ class Trainer:
     done = f'step {steps[0]:,} of {self.num_steps:,}' if steps else 'the start'
     return f'{self.folder.folder} goes on from {done} when trained again'
 
-  def _validating_is_due(self) -> bool:
-    step, every = self.progress.step, self.config.train.validate_every_epochs
+  def _runs_of_epoch(self) -> Iterator[list[batches.Batch]]:
+    """The rest of this epoch, cut where the host has something to do."""
+    done = self.progress.step
+    log_every = self.config.train.log_every_steps
+
+    def ends(number: int) -> bool:
+      step = done + number
+      return step % log_every == 0 or self._validating_is_due(step)
+
+    epoch, first = divmod(done, self.steps_per_epoch)
+    return batches.runs(
+      self.training_set.epoch(epoch, first),
+      self.config.train.steps_per_call,
+      ends,
+    )
+
+  def _validating_is_due(self, step: int) -> bool:
+    every = self.config.train.validate_every_epochs
     if step >= self.num_steps:
       return True
     return every > 0 and step % self._steps(every) == 0

@@ -7,6 +7,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 import ml_collections
+import numpy as np
 import optax
 
 from coke_jax import loss, optimizer, parallel
@@ -86,7 +87,11 @@ def build_training_set(
   if settings.rows == 'query':
     queries = queries.grouped().split_answers(settings.max_answers_per_row)
   return batches.TrainingSet(
-    queries, settings.batch_size, pad_id, settings.seed
+    queries,
+    settings.batch_size,
+    pad_id,
+    settings.seed,
+    settings.steps_per_call,
   )
 
 
@@ -130,8 +135,15 @@ def make_train_step(
   *,
   target_mass: float,
   instances_per_row: float = 1.0,
-) -> Callable[..., tuple[tuple[TrainState, dict[str, jax.Array]], tuple[()]]]:
-  """The step, compiled for all local devices; its state is donated.
+  steps_per_call: int = 1,
+) -> Callable[
+  [TrainState, list[batches.Batch], jax.Array],
+  tuple[TrainState, dict[str, jax.Array]],
+]:
+  """The step, compiled for all local devices, several at a call.
+
+  A call is made of one program however many steps it does, so the numbers that
+  come out do not depend on how the steps are spread over calls.
 
   Args:
     model: the encoder.
@@ -140,16 +152,19 @@ def make_train_step(
     instances_per_row: the mean number of answers of a row. What is minimised
       is the sum over a batch's answers, divided by its rows times this
       constant, so that over an epoch every answer weighs the same.
+    steps_per_call: the most batches that a call takes.
 
   Returns:
-    step(state, batch, key) -> ((state, metrics), ()), where the metrics are the
-    mean `loss` of the batch's answers and the `gradient_norm`, and the batch is
-    as `batches.TrainingSet.epoch` yields it and `parallel.shard` cuts it.
+    step(state, run, key) -> (state, metrics): `run` is a list of 1 to
+    `steps_per_call` batches of one shape, as `batches.TrainingSet.epoch` yields
+    them. The given state, replicated, is donated. The metrics are the mean
+    `loss` of each batch's answers and the `gradient_norm`, float32
+    [steps_per_call], of which the first len(run) count.
   """
 
   def step(
     state: TrainState, batch: dict[str, jax.Array], key: jax.Array
-  ) -> tuple[tuple[TrainState, dict[str, jax.Array]], tuple[()]]:
+  ) -> tuple[TrainState, dict[str, jax.Array]]:
     key = jax.random.fold_in(key, state.step)
     key = jax.random.fold_in(key, parallel.device_index())
 
@@ -185,6 +200,32 @@ def make_train_step(
       'loss': total / instances,
       'gradient_norm': optax.tree.norm(gradients),
     }
-    return (new, metrics), ()
+    return new, metrics
 
-  return parallel.map_devices(step, donate_state=True)
+  def steps(
+    state: TrainState, run: dict[str, jax.Array], extra: Any
+  ) -> tuple[tuple[TrainState, dict[str, jax.Array]], tuple[()]]:
+    key, count = extra
+
+    def body(index: jax.Array, carry: Any) -> Any:
+      state, collected = carry
+      batch = {name: array[index] for name, array in run.items()}
+      state, metrics = step(state, batch, key)
+      return state, {
+        name: collected[name].at[index].set(metrics[name]) for name in metrics
+      }
+
+    nothing = jnp.zeros(steps_per_call, jnp.float32)
+    empty = {'loss': nothing, 'gradient_norm': nothing}
+    return jax.lax.fori_loop(0, count, body, (state, empty)), ()
+
+  compiled = parallel.map_devices(steps, donate_state=True)
+
+  def call(
+    state: TrainState, run: list[batches.Batch], key: jax.Array
+  ) -> tuple[TrainState, dict[str, jax.Array]]:
+    stacked = parallel.shard(batches.stack(run, steps_per_call), axis=1)
+    result, _ = compiled(state, stacked, (key, np.int32(len(run))))
+    return result
+
+  return call

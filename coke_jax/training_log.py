@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -75,7 +76,8 @@ class TrainingLog:
     self._steps_per_epoch = steps_per_epoch
     self._log_every_steps = log_every_steps
     self._last_step = first_step
-    self._pending: list[dict[str, jax.Array]] = []  # not looked at yet
+    # Of each call that was not looked at yet, its metrics and its steps.
+    self._pending: list[tuple[dict[str, jax.Array], int]] = []
     self.losses, self.norms = list(losses or []), list(norms)
     self._instances = 0
     self._rate = 0.0
@@ -107,26 +109,30 @@ class TrainingLog:
     """Prints a line above the progress bar."""
     self._bar.write(text)
 
-  def step(self, metrics: dict[str, jax.Array], instances: int) -> None:
-    """Takes note of a step; waits for the device only when it is time to.
+  def steps(
+    self, metrics: dict[str, jax.Array], instances: Sequence[int]
+  ) -> None:
+    """Takes note of the steps of one call; seldom waits for the device.
 
     Args:
-      metrics: `loss` and `gradient_norm`, still on the device.
-      instances: how many answers the step trained on.
+      metrics: `loss` and `gradient_norm`, float32 [at least N], still on the
+        device.
+      instances: how many answers each of the N steps trained on.
     """
-    self._last_step += 1
-    self._pending.append(metrics)
+    count = len(instances)
+    self._last_step += count
+    self._pending.append((metrics, count))
     if not self._compiled:  # wait for it, so that no rate contains compiling
       jax.block_until_ready(metrics)
       self._compiled = True
       self._since = time.monotonic()
     else:
-      self._instances += instances
+      self._instances += sum(instances)
     if self._last_step % self._log_every_steps == 0:
       self.flush()
     elif time.monotonic() - self._shown > _SHOW_SECONDS:
-      self._show(float(metrics['loss']))
-    self._bar.update()
+      self._show(float(metrics['loss'][count - 1]))
+    self._bar.update(count)
 
   def check(self) -> None:
     """Fetches the steps since the last look and checks them.
@@ -134,9 +140,13 @@ class TrainingLog:
     Raises:
       TrainingError: a loss or a gradient is not a finite number.
     """
-    for index, metrics in enumerate(jax.device_get(self._pending)):
-      step = self._last_step - len(self._pending) + 1 + index
-      loss, norm = float(metrics['loss']), float(metrics['gradient_norm'])
+    fetched = [
+      (float(metrics['loss'][index]), float(metrics['gradient_norm'][index]))
+      for metrics, count in jax.device_get(self._pending)
+      for index in range(count)
+    ]
+    first = self._last_step - len(fetched) + 1
+    for step, (loss, norm) in enumerate(fetched, first):
       if not (math.isfinite(loss) and math.isfinite(norm)):
         raise TrainingError(
           f'step {step}: loss {loss}, gradient norm {norm}, learning rate '

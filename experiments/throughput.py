@@ -12,7 +12,6 @@ docs/reproduction.md.
 import argparse
 import pathlib
 import re
-import statistics
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from reproduction import document, provenance, runs, settings, throughput_table
 from reproduction import options as options_lib
 
 from coke_jax import modes, parallel, tasks, trainer, training, workdir
+from coke_jax.data import batches
 
 
 def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
@@ -31,40 +31,46 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
 
   Args:
     run: the model.
-    num_steps: steps to time. Besides them, each shape of a batch has one step
-      during which it is compiled.
+    num_steps: steps to time, or some more. Besides them, each shape of a batch
+      has one call during which it is compiled.
   """
   runs.prepare_jax(run)
   config = run.config
   task = tasks.make_task(config, tasks.read_data(config))
   with tempfile.TemporaryDirectory() as folder:  # nothing is written there
     worker = trainer.Trainer(config, task, workdir.Workdir(folder))
+  most = config.train.steps_per_call
   step = training.make_train_step(
     worker.model,
     worker.transformation,
     target_mass=config.train.target_mass,
     instances_per_row=worker.training_set.instances_per_row,
+    steps_per_call=most,
   )
   key = training.dropout_key(config.train.seed)
   state = parallel.replicate(
     training.init_state(worker.model, worker.transformation, config.train.seed)
   )
-  compiled, seconds = set(), []
-  for batch in worker.training_set.epoch(0):
+  compiled: set[tuple[int, ...]] = set()
+  seconds, steps = 0.0, 0
+  for together in batches.runs(
+    worker.training_set.epoch(0), most, lambda _: False
+  ):
     started = time.perf_counter()
-    (state, metrics), _ = step(state, parallel.shard(batch), key)
+    state, metrics = step(state, together, key)
     jax.block_until_ready(metrics)
-    shapes = tuple(sorted((name, a.shape) for name, a in batch.items()))
-    if shapes in compiled:
-      seconds.append(time.perf_counter() - started)
-    compiled.add(shapes)
-    if len(seconds) >= num_steps:
+    shape = together[0]['tokens'].shape
+    if shape in compiled:
+      seconds += time.perf_counter() - started
+      steps += len(together)
+    compiled.add(shape)
+    if steps >= num_steps:
       break
   return {
     'model': run.key,
     'batch_size': config.train.batch_size,
-    'timed_steps': len(seconds),
-    'seconds_per_step': statistics.fmean(seconds),
+    'timed_steps': steps,
+    'seconds_per_step': seconds / steps,
     'steps': worker.num_steps,
     **provenance.describe(),
   }

@@ -136,6 +136,52 @@ def test_batches_of_different_lengths_are_mixed():
   assert changes > len(lengths) / 2
 
 
+def test_batches_of_one_length_follow_each_other_where_asked():
+  made = path_queries(400)
+  apart = batches.TrainingSet(made, 8, PAD, 0)
+  data = batches.TrainingSet(made, 8, PAD, 0, together=3)
+  assert data.steps_per_epoch == apart.steps_per_epoch
+  epoch = list(data.epoch(0))
+  assert instances_of_batches(epoch) == instances(made)
+  assert equal(epoch[5:], list(data.epoch(0, 5)))
+  lengths = [batch['tokens'].shape[1] for batch in epoch]
+  changes = sum(a != b for a, b in itertools.pairwise(lengths))
+  assert changes < len(lengths) / 2
+  alone = collections.Counter(
+    batch['tokens'].shape[1] for batch in apart.epoch(0)
+  )
+  assert collections.Counter(lengths) == alone
+
+
+@pytest.mark.parametrize('most', [1, 3, 100])
+def test_runs_are_batches_in_order_cut_at_lengths_and_ends(most):
+  data = batches.TrainingSet(path_queries(200), 8, PAD, 0, together=4)
+  epoch = list(data.epoch(0))
+  made = list(batches.runs(iter(epoch), most, lambda number: number % 5 == 0))
+  assert equal([batch for run in made for batch in run], epoch)
+  done = 0
+  for run in made:
+    assert 1 <= len(run) <= most
+    assert len({batch['tokens'].shape for batch in run}) == 1
+    assert done // 5 == (done + len(run) - 1) // 5  # no end inside
+    done += len(run)
+  if most > 1:
+    assert max(map(len, made)) > 1
+  assert not list(batches.runs([], most, lambda _: False))
+
+
+def test_a_stack_is_filled_up():
+  run = list(batches.TrainingSet(triple_queries(20), 8, PAD, 0).epoch(0))[:2]
+  stacked = batches.stack(run, 3)
+  for name, array in stacked.items():
+    np.testing.assert_array_equal(array[0], run[0][name])
+    np.testing.assert_array_equal(array[1], run[1][name])
+    assert not array[2].any()
+  for wrong in ([], run * 2):
+    with pytest.raises(ValueError, match=r'\d batches: expected 1 to 3'):
+      batches.stack(wrong, 3)
+
+
 @pytest.mark.parametrize('made', [triple_queries(60), path_queries(120)])
 def test_order_is_decided_by_seed_and_epoch(made):
   data = batches.TrainingSet(made, 8, PAD, 7)

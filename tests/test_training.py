@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -93,24 +94,30 @@ class StoppedError(Exception):
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
 def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
-  """Stopped inside an epoch, after a checkpoint inside an epoch."""
+  """Stopped inside an epoch, after a checkpoint inside an epoch.
+
+  Calls of up to 4 steps begin at other steps after that than without a stop.
+  """
   config = small_config(
-    rows=rows, checkpoint_every_minutes=1e-9, log_every_steps=3
+    rows=rows,
+    checkpoint_every_minutes=1e-9,
+    log_every_steps=2,
+    steps_per_call=4,
   )
   config.model.dropout = 0.3
   whole = make_trainer(tmp_path / 'whole', config).run()
 
   seen = 0
-  original = training_log.TrainingLog.step
+  original = training_log.TrainingLog.steps
 
   def interrupt(self, metrics, instances):
     nonlocal seen
     seen += 1
-    if seen == 8:
+    if seen == {'instance': 5, 'query': 4}[rows]:
       raise StoppedError
     original(self, metrics, instances)
 
-  monkeypatch.setattr(training_log.TrainingLog, 'step', interrupt)
+  monkeypatch.setattr(training_log.TrainingLog, 'steps', interrupt)
   with pytest.raises(StoppedError):
     make_trainer(tmp_path / 'parts', config).run()
   monkeypatch.undo()
@@ -127,6 +134,42 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
   assert lines('whole') == lines('parts')
   finished = make_trainer(tmp_path / 'parts', config)
   assert_same(whole, finished.run())  # nothing is left to do
+
+
+@pytest.mark.parametrize('rows', ['instance', 'query'])
+def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
+  config, graph = small_config(rows=rows, batch_size=8), random_graph()
+  config.model.dropout = 0.3
+  coke = training.build_model(config, graph.vocabulary)
+  transformation, _ = training.build_optimizer(config, 8)
+  training_set = training.build_training_set(
+    config,
+    queries_lib.from_triples(graph.train, graph.vocabulary),
+    graph.vocabulary.pad_id,
+  )
+  epoch = list(training_set.epoch(0))
+  step = training.make_train_step(
+    coke, transformation, target_mass=0.8, steps_per_call=4
+  )
+  key = training.dropout_key(0)
+
+  def train(sizes):
+    state = parallel.replicate(training.init_state(coke, transformation, 0))
+    left, losses = list(epoch), []
+    for size in itertools.chain(sizes, itertools.repeat(1)):
+      if not left:
+        break
+      state, metrics = step(state, left[:size], key)
+      losses += metrics['loss'][: len(left[:size])].tolist()
+      left = left[size:]
+    return state, losses
+
+  singly, expected = train([1] * len(epoch))
+  assert int(singly.step) == len(epoch) > 4
+  for sizes in ([4] * 3, [2, 1, 4, 4]):
+    state, losses = train(sizes)
+    assert_same(singly, state)
+    assert losses == expected
 
 
 def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
@@ -205,9 +248,7 @@ def one_step(batch, config, graph, instances_per_row=1.0):
     target_mass=config.train.target_mass,
     instances_per_row=instances_per_row,
   )
-  (state, metrics), _ = step(
-    state, parallel.shard(batch), training.dropout_key(0)
-  )
+  state, metrics = step(state, [batch], training.dropout_key(0))
   after = leaves(state.params)
   return [b - a for a, b in zip(before, after, strict=True)], metrics
 

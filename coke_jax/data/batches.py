@@ -1,7 +1,7 @@
 """One epoch as fixed-shape NumPy batches, from (seed, epoch) alone."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -25,12 +25,15 @@ class TrainingSet:
     batch_size: rows in a batch, over all devices together.
     pad_id: the token id of PAD.
     seed: with the number of an epoch, decides the order of its rows.
+    together: batches of one length that follow each other, where there are as
+      many, so that they can be handed to the devices at once.
   """
 
   queries: queries_lib.Queries
   batch_size: int
   pad_id: int
   seed: int
+  together: int = 1
 
   def __post_init__(self) -> None:
     lengths = (self.queries.tokens != self.pad_id).sum(axis=1)
@@ -74,15 +77,21 @@ class TrainingSet:
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
-    parts: list[tuple[int, np.ndarray]] = []
+    parts: list[list[tuple[int, np.ndarray]]] = []
     for length, index in rows.items():
       shuffled = generator.permutation(index)
-      parts.extend(
+      of_length = [
         (length, shuffled[start : start + self.batch_size])
         for start in range(0, len(shuffled), self.batch_size)
+      ]
+      parts.extend(
+        of_length[start : start + self.together]
+        for start in range(0, len(of_length), self.together)
       )
-    for number in generator.permutation(len(parts))[first_batch:]:
-      yield self._batch(*parts[number])
+    order = generator.permutation(len(parts))
+    ordered = [part for number in order for part in parts[number]]
+    for part in ordered[first_batch:]:
+      yield self._batch(*part)
 
   def _batch(self, length: int, rows: np.ndarray) -> Batch:
     taken = self.queries.take(rows)
@@ -99,3 +108,45 @@ class TrainingSet:
       'mask_position': mask_position,
       'answers': answers,
     }
+
+
+def runs(
+  epoch: Iterable[Batch], most: int, ends: Callable[[int], bool]
+) -> Iterator[list[Batch]]:
+  """Gathers batches of one shape that follow each other.
+
+  Args:
+    epoch: the batches.
+    most: batches in a run at most.
+    ends: whether the n-th batch, counted from 1, must be the last of its run.
+
+  Yields:
+    1 to `most` batches, in the order given.
+  """
+  run: list[Batch] = []
+  for number, batch in enumerate(epoch, 1):
+    if run and batch['tokens'].shape != run[0]['tokens'].shape:
+      yield run
+      run = []
+    run.append(batch)
+    if len(run) == most or ends(number):
+      yield run
+      run = []
+  if run:
+    yield run
+
+
+def stack(run: list[Batch], size: int) -> Batch:
+  """Batches of one shape as arrays [size, B, ...]; 0 where there are fewer.
+
+  Raises:
+    ValueError: no batch, or more than `size`.
+  """
+  if not 1 <= len(run) <= size:
+    raise ValueError(f'{len(run)} batches: expected 1 to {size}')
+  stacked = {}
+  for name, array in run[0].items():
+    stacked[name] = np.zeros((size, *array.shape), array.dtype)
+    for number, batch in enumerate(run):
+      stacked[name][number] = batch[name]
+  return stacked

@@ -1,0 +1,222 @@
+"""Trains the paper's model of FB15k-237 as long as the given minutes allow.
+
+    python experiments/accelerator/train.py --out=DIR --work=DIR --minutes=7
+
+1. Says versions and devices; without a GPU or TPU it goes no further.
+2. Times steps at several batch sizes, in float32 and bfloat16, both kinds of
+   rows: throughput.json.
+3. Trains with rows of whole queries and bfloat16 products: as many epochs as
+   fit, at most the paper's 500, so that the learning rate falls to 0 in time.
+4. Ranks the test split and writes results.json, metrics.jsonl and the learning
+   curve as a picture.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import math
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import ml_collections
+
+from coke_jax import (
+  modes,
+  parallel,
+  plots,
+  run,
+  tasks,
+  trainer,
+  training,
+  workdir,
+)
+from coke_jax.data import batches
+from configs import countries, fb15k237
+
+PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
+ROWS_IN_TRAINING = 1024
+LEARNING_RATE = 1e-3  # of the larger batches; the paper's is of 512 instances
+# Rows, operands, rows of a batch. The first is the one that is trained.
+MEASURED = (
+  ('query', 'bfloat16', ROWS_IN_TRAINING),
+  ('query', 'bfloat16', 4096),
+  ('instance', 'bfloat16', 512),
+  ('instance', 'float32', 512),
+)
+RESERVE_SECONDS = 60  # for compiling, the last ranking, and pictures
+
+
+def describe() -> dict[str, Any]:
+  """Versions and devices."""
+  return {
+    'python': sys.version.split()[0],
+    **{name: importlib.metadata.version(name) for name in PACKAGES},
+    'devices': parallel.describe_devices(),
+    'platform': jax.default_backend(),
+  }
+
+
+def make_config(smoke: bool) -> ml_collections.ConfigDict:
+  """The paper's setting, at a batch size that fills a device."""
+  config = (countries if smoke else fb15k237).get_config()
+  config.model.dtype = 'bfloat16'
+  config.train.rows = 'query'
+  config.train.batch_size = ROWS_IN_TRAINING
+  config.train.learning_rate = LEARNING_RATE
+  config.train.steps_per_call = 32
+  config.train.log_every_steps = 64
+  config.train.checkpoint_every_minutes = 0.0
+  if smoke:
+    config.model.num_layers = 1
+    config.model.hidden_size = 32
+    config.model.feed_forward_size = 64
+    config.train.batch_size = 128
+  return config
+
+
+def measure(
+  config: ml_collections.ConfigDict, task: tasks.Task, seconds: float
+) -> dict[str, Any]:
+  """Times steps of a training, without compiling.
+
+  Args:
+    config: what to train.
+    task: on what.
+    seconds: for how long at least.
+
+  Returns:
+    Among others `seconds_per_epoch` and `instances_per_second`.
+  """
+  with tempfile.TemporaryDirectory() as folder:  # nothing is written there
+    worker = trainer.Trainer(config, task, workdir.Workdir(folder))
+  most = config.train.steps_per_call
+  step = training.make_train_step(
+    worker.model,
+    worker.transformation,
+    target_mass=config.train.target_mass,
+    instances_per_row=worker.training_set.instances_per_row,
+    steps_per_call=most,
+  )
+  state = parallel.replicate(
+    training.init_state(worker.model, worker.transformation, config.train.seed)
+  )
+  key = training.dropout_key(config.train.seed)
+  started = time.perf_counter()
+  compile_seconds = host_seconds = 0.0
+  steps, epoch = 0, 0
+  while not steps or time.perf_counter() - started < seconds:
+    runs = batches.runs(worker.training_set.epoch(epoch), most, lambda _: False)
+    epoch += 1
+    asked = time.perf_counter()
+    for together in runs:
+      host_seconds += time.perf_counter() - asked
+      state, metrics = step(state, together, key)
+      steps += len(together)
+      if not compile_seconds:
+        jax.block_until_ready(metrics)
+        compile_seconds = time.perf_counter() - started
+        steps, host_seconds = 0, 0.0
+        started = time.perf_counter()
+      asked = time.perf_counter()
+      if asked - started > seconds:
+        break
+    jax.block_until_ready(metrics)
+  elapsed = time.perf_counter() - started
+  steps_per_epoch = worker.steps_per_epoch
+  return {
+    'rows': config.train.rows,
+    'dtype': config.model.dtype,
+    'batch_size': config.train.batch_size,
+    'steps': steps,
+    'seconds_per_step': elapsed / steps,
+    'host_seconds_per_step': host_seconds / steps,
+    'seconds_per_epoch': elapsed / steps * steps_per_epoch,
+    'epochs_per_hour': 3600 * steps / elapsed / steps_per_epoch,
+    'rows_per_second': len(worker.training_set.queries)
+    * steps
+    / elapsed
+    / steps_per_epoch,
+    'instances_per_second': worker.training_set.num_instances
+    * steps
+    / elapsed
+    / steps_per_epoch,
+    'compile_seconds': compile_seconds,
+  }
+
+
+def measure_all(
+  config: ml_collections.ConfigDict, task: tasks.Task, seconds: float
+) -> list[dict[str, Any]]:
+  """Times all that `MEASURED` lists; the first is what will be trained."""
+  made = []
+  for rows, dtype, batch_size in MEASURED:
+    variant = ml_collections.ConfigDict(config.to_dict())
+    variant.train.rows, variant.model.dtype = rows, dtype
+    variant.train.batch_size = min(batch_size, 4 * config.train.batch_size)
+    made.append(measure(variant, task, seconds))
+    print(json.dumps(made[-1]))
+  return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Does what the module's text says."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--out', type=pathlib.Path, required=True)
+  parser.add_argument(
+    '--work', type=pathlib.Path, required=True, help='the work folder to make'
+  )
+  parser.add_argument(
+    '--minutes', type=float, default=8.0, help='for all together; default: 8'
+  )
+  parser.add_argument(
+    '--smoke', action='store_true', help='a tiny model, on any device'
+  )
+  parser.add_argument(
+    '--only-measure', action='store_true', help='stop after timing'
+  )
+  given = parser.parse_args(arguments)
+  started = time.monotonic()
+  found = describe()
+  print(json.dumps(found))
+  if found['platform'] == 'cpu' and not given.smoke:
+    sys.exit('error: no GPU or TPU found: expected one, or --smoke')
+  given.out.mkdir(parents=True, exist_ok=True)
+  config = make_config(given.smoke)
+  try:
+    task = tasks.make_task(config, tasks.read_data(config))
+    measured = measure_all(config, task, 0.1 if given.smoke else 5.0)
+    workdir.write_json(
+      given.out / 'throughput.json', {**found, 'measured': measured}
+    )
+    if given.only_measure:
+      return
+    left = 60 * given.minutes - (time.monotonic() - started) - RESERVE_SECONDS
+    fit = math.floor(left / (1.1 * measured[0]['seconds_per_epoch']))
+    config.train.num_epochs = (
+      2.0 if given.smoke else float(max(1, min(config.train.num_epochs, fit)))
+    )
+    config.train.validate_every_epochs = max(1.0, config.train.num_epochs // 15)
+    print(f'training {config.train.num_epochs:.0f} epochs')
+    run.train(config, given.work)
+  except modes.EXPECTED_ERRORS as error:
+    sys.exit(f'error: {error}')
+  for name in ('results.json', 'metrics.jsonl'):
+    shutil.copyfile(given.work / name, given.out / name)
+  pictures = given.work / 'pictures'
+  plots.draw(given.work, pictures)
+  shutil.copyfile(
+    pictures / 'training_curves.png', given.out / 'training_curves.png'
+  )
+  print(f'{time.monotonic() - started:.0f} s in all')
+
+
+if __name__ == '__main__':
+  main()
