@@ -1,26 +1,27 @@
 """Checkpoints of a training: the last ones and the best, checked when read.
 
-The only file that knows orbax. Every checkpoint holds the state and a small
+The only file that calls orbax. Every checkpoint holds the state and a small
 JSON; its SHA-256 covers both, because a flipped byte in a data file would
-otherwise come back as a wrong number without a word.
+otherwise come back as a wrong number without a word. The JSON lists the
+checksums of the files as well, so that damaged ones are not even opened.
 """
 
-import contextlib
 import functools
 import hashlib
 import json
 import logging
 import pathlib
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from coke_jax import checksums, orbax_noise
 from coke_jax.data import files
 
 _KEPT = 2  # the newest checkpoints, in case the last one is damaged
+_METADATA = ('metadata', 'metadata')  # where orbax writes the JSON
 _DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
 
 Restored = tuple[Any, dict[str, Any]]  # a state and its metadata
@@ -99,22 +100,26 @@ class Checkpoints:
     assert self._manager is not None, 'opened for reading'
     self._best_step = metadata['best_step']
     host = jax.device_get(state)
-    signed = {**metadata, 'run': self._run}
-    signed['sha256'] = digest(host, signed)
-    ocp = _orbax()
+    described = {**metadata, 'run': self._run}
     try:
       self._set_damaged_aside()
       if step in self.steps():
-        self._amend(step, host, signed)
-        return
-      with _quiet():
-        saved = self._manager.save(
-          step,
-          args=ocp.args.Composite(
-            state=ocp.args.StandardSave(host),
-            metadata=ocp.args.JsonSave(signed),
-          ),
-        )
+        old = self._metadata(step)
+        if old.pop('sha256', None) != digest(host, old):
+          raise CheckpointError(
+            f'{self._folder}: the checkpoint of step {step} holds another '
+            'state than the training: move it away'
+          )
+      else:
+        self._write(step, host, old := described)
+      # Listed only now that they are there. A kill before this, or an earlier
+      # version of this program, leaves a whole checkpoint without a list.
+      listed = old.get('files') or checksums.of_tree(self._place(step, 'state'))
+      described = {**described, 'files': listed}
+      if described != old:
+        text = json.dumps(_signed(host, described))
+        with files.whole_file(self._place(step, *_METADATA)) as unfinished:
+          unfinished.write_text(text, encoding='utf-8')
     except CheckpointError:
       raise
     except Exception as error:  # as above: a full disk has many names
@@ -122,10 +127,6 @@ class Checkpoints:
         f'{self._folder}: the checkpoint of step {step} cannot be written: '
         f'{_reason(error)}'
       ) from error
-    if not saved:
-      raise CheckpointError(
-        f'{self._folder}: the checkpoint of step {step} was not written'
-      )
 
   def latest(self, template: Any) -> Restored | None:
     """The newest usable (state, metadata), or None if none was ever saved.
@@ -175,15 +176,15 @@ class Checkpoints:
     place = f'{self._folder}: the checkpoint of step {step}'
     ocp = _orbax()
     try:
-      with _quiet():
+      metadata = self._metadata(step)
+      checksums.compare(
+        self._place(step, 'state'), metadata.get('files', {}), 'its metadata'
+      )
+      with orbax_noise.silenced():
         restored = self._manager.restore(
           step,
-          args=ocp.args.Composite(
-            state=ocp.args.StandardRestore(shapes),
-            metadata=ocp.args.JsonRestore(),
-          ),
+          args=ocp.args.Composite(state=ocp.args.StandardRestore(shapes)),
         )
-      metadata = dict(restored['metadata'])
       state = jax.tree.map(np.asarray, restored['state'])
     except Exception as error:  # orbax raises whatever its layers raise
       raise CheckpointError(
@@ -201,30 +202,42 @@ class Checkpoints:
       raise CheckpointError(
         f'{place} is damaged: its content is not what was saved'
       )
+    metadata.pop('files', None)
     run = metadata.pop('run', '')
     if run and self._run and run != self._run:
       raise CheckpointError(f'{place} is of another run')
     return state, metadata
 
-  def _amend(self, step: int, host: Any, signed: dict[str, Any]) -> None:
-    """Replaces the metadata of a checkpoint, at one stroke."""
-    path = self._folder / f'step_{step}' / 'metadata' / 'metadata'
-    old = json.loads(path.read_text(encoding='utf-8'))
-    if old == signed:
-      return
-    if old.pop('sha256', None) != digest(host, old):
-      raise CheckpointError(
-        f'{self._folder}: the checkpoint of step {step} holds another state '
-        'than the training: move it away'
+  def _write(self, step: int, host: Any, described: dict[str, Any]) -> None:
+    """Writes a whole checkpoint; old ones that are not kept go."""
+    assert self._manager is not None
+    ocp = _orbax()
+    with orbax_noise.silenced():
+      saved = self._manager.save(
+        step,
+        args=ocp.args.Composite(
+          state=ocp.args.StandardSave(host),
+          metadata=ocp.args.JsonSave(_signed(host, described)),
+        ),
       )
-    with files.whole_file(path) as unfinished:
-      unfinished.write_text(json.dumps(signed), encoding='utf-8')
+    if not saved:
+      raise CheckpointError(
+        f'{self._folder}: the checkpoint of step {step} was not written'
+      )
+
+  def _place(self, step: int, *names: str) -> pathlib.Path:
+    return self._folder.joinpath(f'step_{step}', *names)
+
+  def _metadata(self, step: int) -> dict[str, Any]:
+    """What a checkpoint says of itself, with its SHA-256."""
+    text = self._place(step, *_METADATA).read_text(encoding='utf-8')
+    return dict(json.loads(text))
 
   def _set_damaged_aside(self) -> None:
     """Moves damaged checkpoints where they do no harm; deletes nothing."""
     assert self._manager is not None
     for step in sorted(self._damaged):
-      folder = self._folder / f'step_{step}'
+      folder = self._place(step)
       aside = self._folder.parent / _DAMAGED
       aside.mkdir(exist_ok=True)
       number = len(list(aside.iterdir()))
@@ -256,21 +269,10 @@ class _Preservation:
 
 @functools.cache
 def _orbax() -> Any:
-  """The library, imported when needed: exported models load without it.
-
-  When an array cannot be read or written, the ones after it report to an event
-  loop that is closed by then, each with a traceback, sooner or later. What is
-  wrong is raised as well, so these are not shown.
-  """
+  """The library, imported when needed: exported models load without it."""
   import orbax.checkpoint
 
-  hook = sys.unraisablehook
-
-  def without_closed_loops(unraisable: Any) -> None:
-    if 'Event loop is closed' not in str(unraisable.exc_value):
-      hook(unraisable)
-
-  sys.unraisablehook = without_closed_loops
+  orbax_noise.silence_late_errors()
   return orbax.checkpoint
 
 
@@ -282,16 +284,8 @@ def _reason(error: Exception) -> str:
   return f'{type(error).__name__}: {text}'
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-  """Keeps orbax from logging, thread by thread, an error that it raises."""
-  logger = logging.getLogger('absl')
-  level = logger.level
-  logger.setLevel(logging.CRITICAL)
-  try:
-    yield
-  finally:
-    logger.setLevel(level)
+def _signed(state: Any, metadata: dict[str, Any]) -> dict[str, Any]:
+  return {**metadata, 'sha256': digest(state, metadata)}
 
 
 def digest(state: Any, metadata: dict[str, Any]) -> str:

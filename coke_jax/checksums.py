@@ -1,4 +1,4 @@
-"""SHA256SUMS: what a folder holds, as `sha256sum --check` reads it."""
+"""Checksums of files; SHA256SUMS, as `sha256sum --check` reads it."""
 
 import hashlib
 import pathlib
@@ -32,12 +32,38 @@ def check(folder: pathlib.Path) -> None:
     ChecksumError: names the first file that is missing, changed or too many.
   """
   listed = _read(folder / NAME)
+  compare(folder, listed, NAME)
+  for path in _listable(folder):
+    if path.name not in listed:
+      raise ChecksumError(f'{path}: expected only the files that {NAME} lists')
+
+
+def of_tree(folder: pathlib.Path) -> dict[str, str]:
+  """The SHA-256 of all files below a folder, by their path from there."""
+  return {
+    path.relative_to(folder).as_posix(): _sha256(path)
+    for path in sorted(folder.rglob('*'))
+    if path.is_file()
+  }
+
+
+def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
+  """Checks files against their checksums.
+
+  Args:
+    folder: where they are.
+    listed: the SHA-256 by the path from there.
+    source: what lists them, for errors.
+
+  Raises:
+    ChecksumError: names the first file that is missing or changed.
+  """
   for name, expected in listed.items():
     try:
       got = _sha256(folder / name)
     except FileNotFoundError:
       raise ChecksumError(
-        f'{folder}: no {name}: expected it, as {NAME} lists it'
+        f'{folder}: no {name}: expected it, as {source} lists it'
       ) from None
     except OSError as error:
       raise ChecksumError(
@@ -46,11 +72,8 @@ def check(folder: pathlib.Path) -> None:
     if got != expected:
       raise ChecksumError(
         f'{folder / name}: is damaged: its SHA-256 is {got}, expected '
-        f'{expected}, as {NAME} says'
+        f'{expected}, as {source} says'
       )
-  for path in _listable(folder):
-    if path.name not in listed:
-      raise ChecksumError(f'{path}: expected only the files that {NAME} lists')
 
 
 def _read(path: pathlib.Path) -> dict[str, str]:

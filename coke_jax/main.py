@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int | None:
     return command_line.fail(str(error))
   except interruption.Interruption as stop:
     print(stop, file=sys.stderr)
-    return stop.exit_status
+    interruption.leave(stop.exit_status)
   return None
 
 

@@ -1,5 +1,7 @@
 """Checkpoints: bit-exact, the right ones kept, damage noticed and survived."""
 
+import asyncio
+import gc
 import json
 import logging
 import pathlib
@@ -8,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from coke_jax import checkpoint
+from coke_jax import checkpoint, orbax_noise
 
 # Orbax reads arrays at the same time; when one cannot be read, the others may
 # report to an event loop that is closed by then.
@@ -308,13 +310,83 @@ def test_a_damaged_newest_checkpoint_is_passed_over(folder, damage, caplog):
   assert str(folder) in warnings[0]
 
 
-def test_every_flipped_byte_is_noticed_or_without_effect(folder):
+def forget_files(folder: pathlib.Path, step: int) -> None:
+  """As when a kill came before the files of a checkpoint were listed."""
+  path = folder / f'step_{step}' / 'metadata' / 'metadata'
+  metadata = json.loads(path.read_text())
+  del metadata['files'], metadata['sha256']
+  metadata['sha256'] = checkpoint.digest(state_of(step), metadata)
+  path.write_text(json.dumps(metadata))
+
+
+def test_the_damaged_file_is_named(folder, caplog):
+  """Before orbax reads it: it would report from many threads, and late."""
+  save(folder, (10, 10), (20, 10))
+  state_files = [p for p in files_of(folder, 20) if 'state' in p.parts]
+  for path in state_files:
+    original = path.read_bytes()
+    path.write_bytes(bytes(len(original)))
+    with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+      assert checkpoints.latest(TEMPLATE)[1] == metadata_of(10, 10)
+    assert f'{path}: is damaged' in caplog.text
+    path.write_bytes(original)
+  with checkpoint.Checkpoints(folder, writing=False) as checkpoints:
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(20, 10)
+
+
+def test_a_checkpoint_without_a_list_of_files_is_used_and_gets_one(folder):
+  save(folder, (10, 10))
+  forget_files(folder, 10)
+  with checkpoint.Checkpoints(folder, writing=True) as checkpoints:
+    state, metadata = checkpoints.latest(TEMPLATE)
+    assert metadata == metadata_of(10, 10)
+    assert_same(state, state_of(10))
+    checkpoints.save(10, state_of(10), metadata_of(10, 10))
+  path = folder / 'step_10' / 'metadata' / 'metadata'
+  listed = json.loads(path.read_text())['files']
+  assert {str(file) for file in data_files(folder, 10)} <= {
+    str(folder / 'step_10' / 'state' / name) for name in listed
+  }
+
+
+def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
+  """As orbax leaves them when several arrays cannot be read."""
+  loop = asyncio.new_event_loop()
+
+  async def failing(reason: str) -> None:
+    raise ValueError(reason)
+
+  def leave_behind(reason: str) -> str:
+    task = loop.create_task(failing(reason))
+    loop.run_until_complete(asyncio.wait([task]))
+    del task
+    gc.collect()
+    return capfd.readouterr().err
+
+  logger = logging.getLogger('asyncio')
+  handler = logging.StreamHandler()
+  logger.addHandler(handler)
+  orbax_noise.silence_late_errors()
+  try:
+    assert not leave_behind('Error reading "a" at local file "b"')
+    assert 'Traceback' in leave_behind('another')
+  finally:
+    logger.removeHandler(handler)
+    loop.close()
+
+
+@pytest.mark.parametrize(('listed', 'places'), [(True, 3), (False, 12)])
+def test_every_flipped_byte_is_noticed_or_without_effect(
+  folder, listed, places
+):
   """Orbax alone returns wrong numbers for some of them, without a word."""
   save(folder, (10, 10), (20, 10))
+  if not listed:
+    forget_files(folder, 20)
   wrong = 0
   for path in data_files(folder, 20):
     original = path.read_bytes()
-    for place in range(0, len(original), max(len(original) // 12, 1)):
+    for place in range(0, len(original), max(len(original) // places, 1)):
       data = bytearray(original)
       data[place] ^= 0x55
       path.write_bytes(bytes(data))

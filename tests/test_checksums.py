@@ -128,3 +128,21 @@ def test_every_flipped_byte_of_the_list_is_noticed(folder):
       path.write_bytes(changed)
       with pytest.raises(checksums.ChecksumError):
         checksums.check(folder)
+
+
+def test_a_tree_is_compared_by_path(tmp_path):
+  (tmp_path / 'd' / 'e').mkdir(parents=True)
+  (tmp_path / 'd' / 'e' / 'x').write_bytes(b'1')
+  (tmp_path / 'y').write_bytes(b'2')
+  listed = checksums.of_tree(tmp_path)
+  assert listed == {
+    'd/e/x': hashlib.sha256(b'1').hexdigest(),
+    'y': hashlib.sha256(b'2').hexdigest(),
+  }
+  (tmp_path / 'z').write_bytes(b'not listed')
+  checksums.compare(tmp_path, listed, 'a test')
+  (tmp_path / 'd' / 'e' / 'x').write_bytes(b'3')
+  with pytest.raises(
+    checksums.ChecksumError, match=r'd/e/x: is damaged: .*, as a test says'
+  ):
+    checksums.compare(tmp_path, listed, 'a test')

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -172,3 +173,35 @@ def test_who_does_not_hear_is_ended_without_waiting(mode, signals):
   assert done.returncode == 128 + signal.SIGTERM, done.stderr
   assert 'Traceback' not in done.stderr
   assert 'without waiting' in done.stderr
+
+
+# What Python does at its end crashes, as libraries with threads may; some
+# output is still held back, and standard output may have lost its reader.
+_CRASHING = """
+import atexit, logging, logging.handlers, os, sys
+from coke_jax import interruption
+atexit.register(os.abort)
+file = logging.FileHandler(sys.argv[1])
+held_back = logging.handlers.MemoryHandler(99, target=file)
+logging.getLogger().addHandler(held_back)
+logging.warning('logged')
+print('said', end='')
+interruption.leave(143)
+"""
+
+
+@pytest.mark.parametrize('reader', [True, False])
+def test_leaving_says_all_and_cannot_crash(tmp_path, reader):
+  process = subprocess.Popen(
+    [sys.executable, '-c', _CRASHING, str(tmp_path / 'log')],
+    env={**os.environ, 'PYTHONUNBUFFERED': ''},
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+  )
+  if not reader:
+    process.stdout.close()
+  said, complaints = process.communicate(timeout=60)
+  assert process.returncode == 143
+  assert said == (b'said' if reader else b'')
+  assert not complaints
+  assert (tmp_path / 'log').read_text() == 'logged\n'

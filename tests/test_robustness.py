@@ -1,8 +1,11 @@
-"""Short forms of `experiments/robustness`: kills and wrong input."""
+"""Short forms of `experiments/robustness`."""
 
 import pathlib
+import re
 import subprocess
 import sys
+
+import pytest
 
 SCRIPTS = pathlib.Path(__file__).parents[1] / 'experiments' / 'robustness'
 
@@ -19,10 +22,29 @@ def outcome(script: str, *flags: str) -> str:
   return done.stdout.splitlines()[-1]
 
 
-def test_a_killed_training_comes_to_the_same_numbers():
-  said = outcome('kill', '--kills=3', '--stops=0', '--runs=1', '--epochs=60')
-  assert said.startswith('3 kills')
+def test_a_killed_or_stopped_training_comes_to_the_same_numbers():
+  said = outcome('kill', '--kills=2', '--stops=2', '--runs=1', '--epochs=60')
+  assert said.startswith('2 kills')
+  assert '2 stops' in said
   assert said.endswith('nothing lost')
+
+
+def test_a_damaged_work_folder_is_survived_or_refused():
+  """Numbers of the newest checkpoint, the labels, a read-only folder."""
+  said = outcome('damage', '--cases=3', '--seed=4')
+  assert said.startswith('3 faults injected')
+  assert said.endswith('; 0 wrong')
+
+
+@pytest.mark.skipif(
+  not pathlib.Path('/proc/self/status').exists(), reason='needs /proc'
+)
+def test_memory_is_measured_until_a_stop():
+  # Too short a time to say that memory is flat.
+  flags = ('--minutes=0.03', '--share=1', '--most-growth=1')
+  said = outcome('soak', *flags)
+  assert re.match(r'0\.0 minutes, [1-9][\d,]* steps', said)
+  assert 'exit status 143 after SIGTERM' in said
 
 
 def test_mutated_input_is_read_exactly_or_refused():

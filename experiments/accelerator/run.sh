@@ -13,7 +13,8 @@ out="${OUT:-accelerator_results}"
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+export PYTHONPATH="$PWD:$PWD/experiments${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONUNBUFFERED=1
 python3 experiments/accelerator/train.py --out="$out" --work="$work/run" "$@" \
   2>&1 | tee "$out/log.txt"
 # The model as safetensors and JSON, in pieces that any mail would take:

@@ -25,6 +25,7 @@ from typing import Any
 
 import jax
 import ml_collections
+from reproduction import settings
 
 from coke_jax import (
   modes,
@@ -37,7 +38,6 @@ from coke_jax import (
   workdir,
 )
 from coke_jax.data import batches
-from configs import countries, fb15k237
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 ROWS_IN_TRAINING = 1024
@@ -64,7 +64,7 @@ def describe() -> dict[str, Any]:
 
 def make_config(smoke: bool) -> ml_collections.ConfigDict:
   """The paper's setting, at a batch size that fills a device."""
-  config = (countries if smoke else fb15k237).get_config()
+  config = settings.load_config('countries' if smoke else 'fb15k237')
   config.model.dtype = 'bfloat16'
   config.train.rows = 'query'
   config.train.batch_size = ROWS_IN_TRAINING

@@ -234,6 +234,7 @@ def one_run(
   if process.wait() != 0:
     raise RuntimeError(f'the undisturbed run failed: see {log}')
   duration = time.monotonic() - started
+  undisturbed = small_runs.outcome(calm)
   arguments = small_runs.arguments(data, work, **settings)
   signals = [signal.SIGKILL] * kills
   signals += [(signal.SIGTERM, signal.SIGINT)[i % 2] for i in range(stops)]
@@ -252,13 +253,17 @@ def one_run(
       tally.failures.append(f'exit status {process.returncode}: see {log}')
       return tally
     else:  # it was over before: begin anew with the same training
-      tally.failures += small_runs.differences(work, calm)
+      tally.failures += small_runs.differences(
+        small_runs.outcome(work), undisturbed
+      )
       work.rename(folder / f'finished_{len(signals)}')
   process = start(arguments, cache, log)
   if process.wait() != 0:
     tally.failures.append(f'the last start failed: see {log}')
     return tally
-  tally.failures += small_runs.differences(work, calm)
+  tally.failures += small_runs.differences(
+    small_runs.outcome(work), undisturbed
+  )
   left = [name for name in names(work) if _UNFINISHED.fullmatch(name)]
   left += [name for name in names(work / 'checkpoints') if 'tmp' in name]
   tally.failures += [f'{name} was left behind' for name in left]

@@ -1,5 +1,6 @@
 """Small runs as users start them: a graph, a command, and what came out."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from coke_jax import tasks, trainer, training, workdir
+from coke_jax import checkpoint, tasks, trainer, training, workdir
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -60,11 +61,15 @@ def command(*words: str) -> list[str]:
 
 
 def environment(cache: pathlib.Path) -> dict[str, str]:
-  """The environment of the program: one CPU device, and compiled code kept."""
+  """The environment of the program: one CPU device, and compiled code kept.
+
+  Args:
+    cache: where it is kept, unless the caller's environment says where.
+  """
   return {
+    'JAX_COMPILATION_CACHE_DIR': str(cache),
     **os.environ,
     'JAX_PLATFORMS': 'cpu',
-    'JAX_COMPILATION_CACHE_DIR': str(cache),
     'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0',
     'PYTHONPATH': str(ROOT),
   }
@@ -81,8 +86,12 @@ def metrics(work: pathlib.Path) -> list[dict[str, Any]]:
   return lines
 
 
-def states(work: pathlib.Path) -> dict[str, list[np.ndarray]]:
-  """The numbers of the last and of the best checkpoint."""
+def outcome(work: pathlib.Path) -> dict[str, str]:
+  """What came out of a finished run, as checksums by name.
+
+  These are the numbers of the last and of the best checkpoint, metrics.jsonl
+  and results.json.
+  """
   place = workdir.Workdir(work)
   task = tasks.make_task(place.config(), place.data())
   worker = trainer.Trainer(place.config(), task, place)
@@ -94,24 +103,21 @@ def states(work: pathlib.Path) -> dict[str, list[np.ndarray]]:
     for name in ('latest', 'best'):
       restored = getattr(checkpoints, name)(template)
       assert restored is not None, f'{work}: no checkpoint'
-      found[name] = [np.asarray(leaf) for leaf in jax.tree.leaves(restored[0])]
+      found[f'the numbers of the {name} checkpoint'] = checkpoint.digest(
+        restored[0], {}
+      )
+  results = json.loads((work / 'results.json').read_text())
+  for name, values in (
+    ('metrics.jsonl', metrics(work)),
+    ('results.json', results),
+  ):
+    text = json.dumps(values, sort_keys=True)
+    found[name] = hashlib.sha256(text.encode()).hexdigest()
   return found
 
 
-def differences(work: pathlib.Path, undisturbed: pathlib.Path) -> list[str]:
-  """In what a finished run differs from another, to the last bit."""
-  found = []
-  ours, theirs = states(work), states(undisturbed)
-  for name in ours:
-    pairs = list(zip(ours[name], theirs[name], strict=True))
-    if any(a.tobytes() != b.tobytes() for a, b in pairs):
-      found.append(f'the numbers of the {name} checkpoint')
-  if metrics(work) != metrics(undisturbed):
-    found.append('metrics.jsonl')
-  one, other = (
-    json.loads((folder / 'results.json').read_text())
-    for folder in (work, undisturbed)
-  )
-  if one != other:
-    found.append('results.json')
-  return found
+def differences(
+  found: dict[str, str], undisturbed: dict[str, str]
+) -> list[str]:
+  """In what two outcomes differ, to the last bit."""
+  return [name for name in undisturbed if found[name] != undisturbed[name]]

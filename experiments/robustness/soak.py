@@ -20,7 +20,8 @@ import time
 
 import small_runs
 
-_SAMPLE_SECONDS = 5.0
+_SAMPLE_SECONDS = 5.0  # between two samples, at most
+_SAMPLES = 10  # at least
 _SLICE_SECONDS = 0.2
 _WARM_UP = 0.1  # of the time: compiling, caches
 
@@ -43,11 +44,12 @@ def watch(
   while process.poll() is None and not (log.exists() and log.stat().st_size):
     time.sleep(_SLICE_SECONDS)
   started = time.monotonic()
+  every = min(_SAMPLE_SECONDS, seconds / _SAMPLES)
   samples: list[tuple[float, float]] = []
   while (now := time.monotonic() - started) < seconds:
     if process.poll() is not None:
       raise RuntimeError(f'training ended after {now:.0f} s')
-    if now >= len(samples) * _SAMPLE_SECONDS:
+    if now >= len(samples) * every:
       samples.append((now, resident_mebibytes(process.pid)))
     time.sleep(_SLICE_SECONDS * share)
     if share < 1:

@@ -1,0 +1,86 @@
+"""The program in processes of their own, with fewer rights if need be.
+
+Importing everything takes seconds, which a fork has behind it.
+"""
+
+import ctypes
+import os
+import pathlib
+import resource
+import shutil
+import struct
+import sys
+import traceback
+from collections.abc import Callable
+
+# Gives the exit status, or ends the program itself.
+Work = Callable[[], int | None]
+
+_CAPABILITY_VERSION = 0x20080522  # 3, of Linux
+
+
+def fork(work: Work, output: int) -> int:
+  """Starts a function in a process of its own; gives the process.
+
+  Args:
+    work: what is done there.
+    output: the file descriptor that gets what it says.
+  """
+  sys.stdout.flush()
+  child = os.fork()
+  if child:
+    return child
+  status: int | str | None = 99
+  try:
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    status = work()
+  except SystemExit as end:
+    status = end.code
+  except BaseException:
+    traceback.print_exc()
+  sys.stdout.flush()
+  sys.stderr.flush()
+  os._exit(status if isinstance(status, int) else int(status is not None))
+
+
+def forked(work: Work, log: pathlib.Path) -> int:
+  """Runs a function in a process of its own; gives its exit status.
+
+  What it says goes through a pipe, which no limit on files concerns.
+  """
+  read, write = os.pipe()
+  child = fork(work, write)
+  os.close(write)
+  with log.open('wb') as out, os.fdopen(read, 'rb') as said:
+    shutil.copyfileobj(said, out)
+  return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def unprivileged(work: Work) -> Work:
+  """Takes away what root may do beyond the rights of its files (Linux).
+
+  It stays root: as another user it could not read its own modules, if they are
+  in a folder that only root may enter.
+  """
+
+  def run() -> int | None:
+    if os.getuid() == 0:
+      header = struct.pack('=Ii', _CAPABILITY_VERSION, 0)
+      none = bytes(24)  # effective, permitted, inheritable: twice 32 bits each
+      libc = ctypes.CDLL(None, use_errno=True)
+      if libc.capset(ctypes.create_string_buffer(header), none):
+        raise OSError(ctypes.get_errno(), 'capset failed')
+    return work()
+
+  return run
+
+
+def with_small_files(work: Work, most_bytes: int) -> Work:
+  """Lets no file grow beyond a size, as a full disk would."""
+
+  def run() -> int | None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+    return work()
+
+  return run
