@@ -1,0 +1,111 @@
+"""The rate of large matrix products, the most that a model could come to."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import plan
+
+_SIZES = (512, 1024, 2048, 4096)
+_TINY_SIZES = (128,)
+# The larger sizes are left out where a product would take longer: PyTorch's
+# bfloat16 is that slow on processors without instructions for it.
+_MOST_SECONDS = 10.0
+_DTYPES = ('float32', 'bfloat16')
+_ROUND_SECONDS = 1.0
+_TINY_ROUND_SECONDS = 0.01
+
+# Multiplies so many times, and waits.
+Product = Callable[[int], None]
+
+
+class Matrices:
+  """What a process of kind `matrices` measures: GFLOP/s by type of operands.
+
+  The results of products are float32 in jax, as in our model; in PyTorch they
+  have the type of the operands.
+  """
+
+  def __init__(self, setting: plan.Setting):
+    self._setting = setting
+
+  def prepare(self) -> dict[str, Any]:
+    """Finds the largest matrices that are not too slow; compiles."""
+    tiny = self._setting.dataset in plan.TINY
+    sizes = _TINY_SIZES if tiny else _SIZES
+    seconds = _TINY_ROUND_SECONDS if tiny else _ROUND_SECONDS
+    make = _torch if self._setting.framework == 'torch' else _jax
+    self._products: dict[str, Product] = {}
+    self._flops, self._repeats, used = {}, {}, {}
+    for dtype in _DTYPES:
+      for size in sizes:
+        multiply = make(size, dtype)
+        multiply(1)
+        once = _seconds(multiply, 1)
+        if 2**3 * once > _MOST_SECONDS:  # the next size has 8 times the work
+          break
+      used[dtype] = size
+      self._products[dtype] = multiply
+      self._flops[dtype] = 2 * size**3
+      self._repeats[dtype] = max(1, math.ceil(seconds / once))
+    return {'sizes': used}
+
+  def measure(self) -> dict[str, Any]:
+    """One round: `gflops` by type."""
+    return {
+      'gflops': {
+        dtype: count
+        * self._flops[dtype]
+        / _seconds(self._products[dtype], count)
+        / 1e9
+        for dtype, count in self._repeats.items()
+      }
+    }
+
+  def finish(self) -> dict[str, Any]:
+    """Nothing more to say."""
+    return {}
+
+
+def _seconds(multiply: Product, count: int) -> float:
+  started = time.perf_counter()
+  multiply(count)
+  return time.perf_counter() - started
+
+
+def _jax(size: int, dtype: str) -> Product:
+  import jax
+  import jax.numpy as jnp
+
+  keys = jax.random.split(jax.random.key(0))
+  left, right = (jax.random.normal(key, (size, size), dtype) for key in keys)
+  product = jax.jit(
+    lambda x, y: jnp.matmul(x, y, preferred_element_type=jnp.float32)
+  )
+
+  def multiply(count: int) -> None:
+    for _ in range(count):
+      result = product(left, right)
+    jax.block_until_ready(result)
+
+  return multiply
+
+
+def _torch(size: int, dtype: str) -> Product:
+  import torch
+  from torch.nn import functional
+
+  torch.set_float32_matmul_precision('high')  # see `torch_steps`
+  device = 'cuda' if torch.cuda.is_available() else 'cpu'
+  left, right = torch.randn(
+    2, size, size, dtype=getattr(torch, dtype), device=device
+  )
+
+  def multiply(count: int) -> None:
+    for _ in range(count):
+      functional.linear(left, right)  # the layout that it is fastest in
+    if device == 'cuda':
+      torch.cuda.synchronize()
+
+  return multiply

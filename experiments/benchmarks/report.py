@@ -1,0 +1,261 @@
+"""From measured rounds to numbers, tables and files."""
+
+import pathlib
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from reproduction import formats
+
+from benchmarks import plan
+from coke_jax import workdir
+from coke_jax.data import files
+
+Record = dict[str, Any]
+
+_MEBIBYTE = 2**20
+_TRAINING = (
+  'setting',
+  'measured',
+  'ms/step',
+  'spread',
+  'instances/s',
+  'queries/s',
+  'epochs/h',
+  'GFLOP/s',
+  'of large products',
+  'peak memory, MiB',
+  'compile, s',
+  'times torch float32',
+  'times our instance mode',
+)
+_EVALUATION = (
+  'setting',
+  'queries',
+  'seconds',
+  'spread',
+  'products alone, s',
+  'share outside',
+  'queries/s',
+  'peak memory, MiB',
+  'compile, s',
+)
+
+
+def summarize(group: Record) -> None:
+  """Adds `summary` to the members of a group that were measured.
+
+  Args:
+    group: its `members`, as `processes.measure` returns them.
+  """
+  members = {member['label']: member for member in group['members']}
+  measured = {
+    label: member
+    for label, member in members.items()
+    if 'error' not in member and member['rounds']
+  }
+  rates = _large_product_rates(measured.values())
+  if rates:
+    group['large_product_gflops'] = rates
+  for member in measured.values():
+    kind = member['setting']['kind']
+    if kind == 'evaluation':
+      member['summary'] = _evaluation_summary(member)
+    elif kind == 'training':
+      instance_mode = plan.INSTANCE_MODE.get(member['label'], '')
+      member['summary'] = {
+        **_training_summary(member, rates),
+        'times_torch_float32': _speedup(member, measured.get(plan.BASELINE)),
+        'times_instance_mode': _speedup(member, measured.get(instance_mode)),
+      }
+
+
+def epoch_seconds(member: Record) -> list[float]:
+  """How long an epoch takes, by each round."""
+  batches = member['prepared']['epoch']['batches']
+  return [
+    sum(
+      count * one['step_seconds'][length] for length, count in batches.items()
+    )
+    for one in member['rounds']
+  ]
+
+
+def _training_summary(member: Record, rates: dict[str, float]) -> Record:
+  prepared, rounds = member['prepared'], member['rounds']
+  epoch = prepared['epoch']
+  seconds = epoch_seconds(member)
+  middle = statistics.median(seconds)
+  gflops = epoch['flops'] / middle / 1e9
+  rate = rates.get(member['setting']['dtype'])
+  return {
+    'milliseconds_per_step': 1e3 * middle / sum(epoch['batches'].values()),
+    'spread': _spread(seconds),
+    'timed_steps': len(rounds) * sum(prepared['steps'].values()),
+    'instances_per_second': epoch['instances'] / middle,
+    'queries_per_second': epoch['queries'] / middle,
+    'epochs_per_hour': 3600 / middle,
+    'gflops': gflops,
+    'share_of_large_products': gflops / rate if rate else None,
+    **_costs(member),
+  }
+
+
+def _evaluation_summary(member: Record) -> Record:
+  seconds = [one['seconds'] for one in member['rounds']]
+  products = [one['product_seconds'] for one in member['rounds']]
+  outside = [
+    1 - product / whole
+    for product, whole in zip(products, seconds, strict=True)
+  ]
+  queries = member['prepared']['queries']
+  return {
+    'queries': queries,
+    'seconds': statistics.median(seconds),
+    'spread': _spread(seconds),
+    'product_seconds': statistics.median(products),
+    'share_outside_products': statistics.median(outside),
+    'queries_per_second': queries / statistics.median(seconds),
+    **_costs(member),
+  }
+
+
+def _costs(member: Record) -> Record:
+  finished = member['finished']
+  device = finished['device_memory']
+  return {
+    'compile_seconds': member['prepared']['compile_seconds'],
+    'peak_memory_mebibytes': (finished['memory'] if device is None else device)
+    / _MEBIBYTE,
+  }
+
+
+def _large_product_rates(members: Any) -> dict[str, float]:
+  """GFLOP/s by type of operands: the better framework's median."""
+  rates: dict[str, float] = {}
+  for member in members:
+    if member['setting']['kind'] != 'matrices':
+      continue
+    for dtype in member['rounds'][0]['gflops']:
+      rate = statistics.median(one['gflops'][dtype] for one in member['rounds'])
+      rates[dtype] = max(rate, rates.get(dtype, 0.0))
+  return rates
+
+
+def _speedup(member: Record, base: Record | None) -> float | None:
+  """How many times as many epochs an hour; the median over the rounds."""
+  if base is None:
+    return None
+  # A slow one has the first round alone.
+  pairs = zip(epoch_seconds(member), epoch_seconds(base), strict=False)
+  return statistics.median(theirs / ours for ours, theirs in pairs)
+
+
+def _spread(values: Sequence[float]) -> float:
+  """From the least to the most, as a part of the median."""
+  return (max(values) - min(values)) / statistics.median(values)
+
+
+def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
+  """Writes <folder>/<name>.json and <name>.md; returns the latter."""
+  folder.mkdir(parents=True, exist_ok=True)
+  workdir.write_json(folder / f'{name}.json', results)
+  page = folder / f'{name}.md'
+  with files.whole_file(page) as temporary:
+    temporary.write_text(render(results), encoding='utf-8')
+  return page
+
+
+def render(results: Record) -> str:
+  """All tables, and where they come from."""
+  machine = results['machine']
+  versions = ', '.join(
+    f'{name} {version}' for name, version in machine['versions'].items()
+  )
+  parts = [
+    f'Measured on {machine["device"]} ({machine["processor"]}) with '
+    f'{versions}; medians over {results["rounds"]} rounds.\n'
+  ]
+  sections: dict[str, list[Record]] = {}
+  for group in results['groups']:
+    sections.setdefault(group['section'], []).append(group)
+  for section, groups in sections.items():
+    parts.append(f'## {section}\n\n{_notes(groups)}{_table(groups)}')
+  return '\n'.join(parts)
+
+
+def _table(groups: list[Record]) -> str:
+  evaluation = groups[0]['members'][0]['setting']['kind'] == 'evaluation'
+  lines = []
+  for group in groups:
+    for member in group['members']:
+      if member['setting']['kind'] == 'matrices':
+        continue
+      summary = member.get('summary')
+      cells = (
+        [f'failed: {member["error"]}']
+        if summary is None
+        else _evaluation_cells(summary)
+        if evaluation
+        else _training_cells(summary)
+      )
+      label = [] if evaluation else [member['label']]
+      lines.append([group['title'], *label, *cells])
+  header = _EVALUATION if evaluation else _TRAINING
+  lines = [line + [''] * (len(header) - len(line)) for line in lines]
+  return formats.markdown_table(header, lines)
+
+
+def _training_cells(summary: Record) -> list[str]:
+  return [
+    f'{summary["milliseconds_per_step"]:,.1f}',
+    f'{summary["spread"]:.0%}',
+    f'{summary["instances_per_second"]:,.0f}',
+    f'{summary["queries_per_second"]:,.0f}',
+    f'{summary["epochs_per_hour"]:,.2f}',
+    f'{summary["gflops"]:,.1f}',
+    _optional(summary['share_of_large_products'], '.0%'),
+    f'{summary["peak_memory_mebibytes"]:,.0f}',
+    f'{summary["compile_seconds"]:.1f}',
+    _optional(summary['times_torch_float32'], '.2f'),
+    _optional(summary['times_instance_mode'], '.2f'),
+  ]
+
+
+def _evaluation_cells(summary: Record) -> list[str]:
+  return [
+    f'{summary["queries"]:,}',
+    f'{summary["seconds"]:,.2f}',
+    f'{summary["spread"]:.0%}',
+    f'{summary["product_seconds"]:,.2f}',
+    f'{summary["share_outside_products"]:.1%}',
+    f'{summary["queries_per_second"]:,.0f}',
+    f'{summary["peak_memory_mebibytes"]:,.0f}',
+    f'{summary["compile_seconds"]:.1f}',
+  ]
+
+
+def _optional(value: float | None, form: str) -> str:
+  return '-' if value is None else format(value, form)
+
+
+def _notes(groups: list[Record]) -> str:
+  """Large products of each group, and which data are made up."""
+  lines = [
+    f'- {group["title"]}: large products '
+    + ', '.join(
+      f'{rate:,.0f} GFLOP/s in {dtype}'
+      for dtype, rate in group['large_product_gflops'].items()
+    )
+    for group in groups
+    if 'large_product_gflops' in group
+  ]
+  settings = [member['setting'] for g in groups for member in g['members']]
+  if any(setting['random'] for setting in settings):
+    lines.append('- On random data with the same counts.')
+    if any(setting['rows'] == 'query' for setting in settings):
+      lines[-1] += (
+        ' Few instances share a query there, so query mode gains less than on '
+        'the data set.'
+      )
+  return '\n'.join([*lines, '\n']) if lines else ''

@@ -1,0 +1,133 @@
+"""The training steps of the equal PyTorch model."""
+
+from collections.abc import Callable, Iterable
+
+import ml_collections
+import torch
+
+from benchmarks import torch_model
+from coke_jax import tasks, training
+from coke_jax.data import batches as batches_lib
+
+_CLASSES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
+
+
+class Steps:
+  """See `stepping.Stepper`; on the GPU if PyTorch finds one."""
+
+  steps_per_call = 1
+  whole_last_block = True
+
+  def __init__(
+    self,
+    config: ml_collections.ConfigDict,
+    task: tasks.Task,
+    *,
+    compiled: bool = False,
+  ):
+    """Builds model and optimizer.
+
+    Args:
+      config: the settings; `model.dtype` bfloat16 is autocast.
+      task: what is trained.
+      compiled: whether torch.compile makes the forward and backward pass.
+    """
+    vocabulary = task.data.vocabulary
+    self.training_set = training.build_training_set(
+      config, task.training_queries(), vocabulary.pad_id
+    )
+    self.device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+    torch.manual_seed(config.train.seed)
+    settings = config.model
+    self.model = torch_model.CoKE(
+      num_entities=vocabulary.num_entities,
+      num_tokens=vocabulary.num_tokens,
+      max_length=task.max_length,
+      num_layers=settings.num_layers,
+      hidden_size=settings.hidden_size,
+      num_heads=settings.num_heads,
+      feed_forward_size=settings.feed_forward_size,
+      dropout=settings.dropout,
+    ).to(self.device)
+    self._dtype = _CLASSES[settings.dtype]
+    self._target_mass = config.train.target_mass
+    self._clip_norm = config.train.clip_norm
+    # As jax does by itself on a GPU: products of float32 on tensor cores, TF32.
+    torch.set_float32_matmul_precision('high')
+    self._optimizer = torch.optim.AdamW(
+      self.model.parameters(),
+      lr=config.train.learning_rate,
+      betas=(0.9, 0.999),
+      eps=1e-6,
+      weight_decay=config.train.weight_decay,
+      fused=True,
+    )
+    num_steps = round(
+      config.train.num_epochs * self.training_set.steps_per_epoch
+    )
+    self._schedule = torch.optim.lr_scheduler.LambdaLR(
+      self._optimizer,
+      warmup_and_decay(num_steps, config.train.warmup_fraction),
+    )
+    # One shape for each length of sequences, as ours: none is left dynamic.
+    self._loss = (
+      torch.compile(self.loss, dynamic=False) if compiled else self.loss
+    )
+
+  def run(self, batches: Iterable[batches_lib.Batch]) -> None:
+    """Trains on each batch and returns when the device has done it all."""
+    for batch in batches:
+      self.last_loss = self._loss(*self._to_device(batch))
+      self.last_loss.backward()
+      torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._clip_norm)
+      self._optimizer.step()
+      self._schedule.step()
+      self._optimizer.zero_grad(set_to_none=True)
+    if self.device.type == 'cuda':
+      torch.cuda.synchronize()
+
+  def device_memory(self) -> int | None:
+    """The most bytes it took of the accelerator's memory; None: has none."""
+    if self.device.type != 'cuda':
+      return None
+    most: int = torch.cuda.max_memory_allocated()
+    return most
+
+  def loss(
+    self,
+    tokens: torch.Tensor,
+    mask_position: torch.Tensor,
+    answers: torch.Tensor,
+  ) -> torch.Tensor:
+    """The mean loss of a batch, float32 []."""
+    with torch.autocast(
+      self.device.type, self._dtype, enabled=self._dtype != torch.float32
+    ):
+      logits = self.model(tokens, mask_position)
+    return torch_model.loss(logits, answers, self._target_mass)
+
+  def _to_device(self, batch: batches_lib.Batch) -> list[torch.Tensor]:
+    """Tokens [B, K], mask_position [B] and the one answer of each row, [B]."""
+    arrays = (
+      batch['tokens'],
+      batch['mask_position'],
+      batch['answers'][:, 0].astype('int64'),
+    )
+    return [
+      torch.from_numpy(array).to(self.device, non_blocking=True)
+      for array in arrays
+    ]
+
+
+def warmup_and_decay(
+  num_steps: int, warmup_fraction: float
+) -> Callable[[int], float]:
+  """The schedule of `coke_jax.optimizer`, as a factor of the peak by step."""
+  warmup = round(num_steps * warmup_fraction)
+
+  def factor(step: int) -> float:
+    if step < warmup:
+      return (step + 1) / max(warmup, 1)
+    return max(1 - (step - warmup) / max(num_steps - warmup, 1), 0.0)
+
+  return factor
