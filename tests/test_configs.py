@@ -22,6 +22,7 @@ CONFIGS = {
   'example': ('countries', 0.49),
   'fb15k': ('FB15k', 10.58),
   'fb15k237': ('FB15k-237', 10.19),
+  'fb15k237_cpu': ('FB15k-237', 5.45),
   'kinship': ('Kinship', 3.26),
   'nations': ('Nations', 3.25),
   'pathquery_fb': ('PathQueryFB', 22.52),

@@ -1,0 +1,152 @@
+"""Where the time of a training step goes, by part of the model.
+
+    python experiments/benchmarks/profile_step.py --layers=12
+
+Trains random triples with the counts of FB15k-237 for some steps under the
+profiler of jax, and adds up the time of all compiled operations by what they
+belong to. Times are those of the threads that started an operation; run it with
+`taskset -c 0` for the sum over all work. CPUs only: on a GPU, look at the trace
+itself (`jax.profiler`).
+"""
+
+import argparse
+import collections
+import glob
+import gzip
+import itertools
+import json
+import os
+import pathlib
+import re
+import resource
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+# What an operation belongs to, by its place in the model: the first that fits.
+PARTS = {
+  'dropout bits': r'random_bits|threefry|[Dd]ropout',
+  'products with entities': r'entity_logits/.*dot_general|entity_logits/dot',
+  'products of blocks': r'dot_general(?!.*(bqah|bqka))|/transpose$',
+  'attention': r'/attention/|bqah|bqka',
+  'layer norm': r'norm/',
+  'gelu': r'erf|gelu|blocks_\d+/(mul|neg|exp|integer_pow)',
+  'logits and loss': r'entity_logits|jvp\(\)|smoothed|take_along|logsumexp',
+  'rest of blocks': r'jvp\(CoKE\)',
+  'optimizer': r'',
+}
+
+
+def part(place: str) -> str:
+  """What an operation belongs to, from its `op_name`."""
+  return next(name for name, form in PARTS.items() if re.search(form, place))
+
+
+def places(dumped: str) -> dict[str, str]:
+  """The `op_name` of each instruction of the largest program dumped."""
+  files = glob.glob(os.path.join(dumped, '*after_optimizations.txt'))
+  with open(max(files, key=os.path.getsize), encoding='utf-8') as text:
+    found = (
+      re.match(r'\s*(?:ROOT )?%?([\w.\-]+) = .*op_name="([^"]*)"', line)
+      for line in text
+    )
+    return {one.group(1): one.group(2) for one in found if one}
+
+
+def milliseconds(folder: str) -> dict[str, float]:
+  """The time of each instruction in a trace, all its runs together."""
+  (path,) = glob.glob(f'{folder}/**/*.trace.json.gz', recursive=True)
+  with gzip.open(path) as trace:
+    events = json.load(trace)['traceEvents']
+  total: dict[str, float] = collections.defaultdict(float)
+  for event in events:
+    name = event.get('args', {}).get('hlo_op', '')
+    if event.get('ph') == 'X' and name and not name.startswith('while'):
+      total[name] += event['dur'] / 1000
+  return total
+
+
+def profile(
+  setting: Any, steps_per_call: int, calls: int, dumped: str
+) -> dict[str, Any]:
+  """Trains for some calls and looks at all but the first.
+
+  Args:
+    setting: what is trained, a `plan.Setting`.
+    steps_per_call: steps at a device call.
+    calls: how many are looked at.
+    dumped: the folder that XLA writes its programs to.
+
+  Returns:
+    `page_faults` and `milliseconds` by part of the model, of a step.
+  """
+  import jax
+
+  from benchmarks import coke_steps, data_sets
+
+  config = data_sets.make_config(setting)
+  config.train.steps_per_call = steps_per_call
+  steps = coke_steps.Steps(config, data_sets.make_task(setting, config))
+  batches = list(itertools.islice(steps.training_set.epoch(0), steps_per_call))
+  steps.run(batches)
+  before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+  with tempfile.TemporaryDirectory() as folder:
+    with jax.profiler.trace(folder):
+      for _ in range(calls):
+        steps.run(batches)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    spent = milliseconds(folder)
+  known, count = places(dumped), calls * len(batches)
+  parts = dict.fromkeys(PARTS, 0.0)
+  for name, time in spent.items():
+    parts[part(known.get(name, ''))] += time / count
+  return {
+    'page_faults': faults / count,
+    'milliseconds': parts,
+  }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Prints the profile that the flags ask for."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--dataset', default='FB15k-237', help='its counts')
+  parser.add_argument('--layers', type=int, default=12)
+  parser.add_argument('--batch-size', type=int, default=512)
+  parser.add_argument('--rows', default='instance')
+  parser.add_argument('--dtype', default='float32')
+  parser.add_argument('--steps-per-call', type=int, default=8)
+  parser.add_argument('--calls', type=int, default=2, help='of the profile')
+  given = parser.parse_args(arguments)
+  from benchmarks import plan
+
+  setting = plan.Setting(
+    'training',
+    dataset=given.dataset,
+    random=True,
+    num_layers=given.layers,
+    batch_size=given.batch_size,
+    rows=given.rows,
+    dtype=given.dtype,
+  )
+  with tempfile.TemporaryDirectory() as dumped:
+    os.environ['XLA_FLAGS'] = ' '.join(
+      [
+        os.environ.get('XLA_FLAGS', ''),
+        f'--xla_dump_to={dumped} --xla_dump_hlo_as_text',
+      ]
+    )
+    os.environ['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
+    result = profile(setting, given.steps_per_call, given.calls, dumped)
+  for name, time in result['milliseconds'].items():
+    print(f'{name:24} {time:8.1f} ms')
+  print(f'{"all":24} {sum(result["milliseconds"].values()):8.1f} ms')
+  print(f'{"page faults":24} {result["page_faults"]:8.0f}')
+
+
+if __name__ == '__main__':
+  # The folder of the package `benchmarks` in the place of the package itself.
+  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+  main()

@@ -1,0 +1,175 @@
+"""Trains a config with all combinations of some settings.
+
+    python experiments/search.py --config=configs/fb15k237_cpu.py --out=search \
+      --set model.dropout=0.2,0.3 --set train.target_mass=0.9,0.5
+
+Ranks the combinations by their best validation, as training does with its
+checkpoints, and writes search.json and search.md. Each has a work folder in
+`--out`, so that a search that was stopped goes on where it was. The test split
+is not looked at.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from reproduction import formats
+from reproduction import options as options_lib
+
+from coke_jax import workdir
+
+# Of the valid split; the first of them that a task has decides.
+METRICS = ('mrr', 'mean_quantile', 'hits@10')
+# Several trainings share a GPU.
+_ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
+
+
+def combinations(grid: Sequence[str]) -> list[dict[str, str]]:
+  """All choices of one value for each field.
+
+  Args:
+    grid: texts like 'model.dropout=0.2,0.3'.
+
+  Raises:
+    ValueError: a text of another form, or a field twice.
+  """
+  fields: dict[str, list[str]] = {}
+  for text in grid:
+    field, equals, values = text.partition('=')
+    if not (field and equals and all(values.split(','))) or field in fields:
+      raise ValueError(
+        f'--set {text}: expected <group>.<field>=<value>,<value>,..., and each '
+        'field once'
+      )
+    fields[field] = values.split(',')
+  return [
+    dict(zip(fields, chosen, strict=True))
+    for chosen in itertools.product(*fields.values())
+  ]
+
+
+def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
+  """Trains one combination in a process of its own; says whether it worked."""
+  folder = out / _name(chosen)
+  out.mkdir(parents=True, exist_ok=True)
+  with (out / f'{folder.name}.log').open('w', encoding='utf-8') as log:
+    done = subprocess.run(
+      [
+        sys.executable,
+        '-m',
+        'coke_jax.main',
+        f'--config={config}',
+        f'--workdir={folder}',
+        '--split=valid',
+        *(f'--config.{field}={value}' for field, value in chosen.items()),
+      ],
+      stdout=log,
+      stderr=subprocess.STDOUT,
+      env={**_ENVIRONMENT, **os.environ},
+      check=False,
+    )
+  return done.returncode == 0
+
+
+def best_validation(folder: pathlib.Path) -> dict[str, Any]:
+  """The line of metrics.jsonl whose checkpoint was kept as the best.
+
+  Returns:
+    Its `step` and `epoch`; `hits@10`, and what the best was chosen by, `mrr` or
+    `mean_quantile`.
+  """
+  kept = workdir.read_json(folder / 'results_valid.json')['step']
+  line = next(
+    line
+    for line in workdir.Workdir(folder).metrics().read()
+    if line['kind'] == 'valid' and line['step'] == kept
+  )
+  measured = line.get('both', line)  # of both sides of triples; of paths
+  return {
+    'step': kept,
+    'epoch': line['epoch'],
+    **{name: measured[name] for name in METRICS if name in measured},
+  }
+
+
+def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
+  """Writes both files; gives the table, the best combination first."""
+  metrics = [name for name in METRICS if name in tried[0]]
+  tried = sorted(tried, key=lambda one: -one[metrics[0]])
+  workdir.write_json(out / 'search.json', {'tried': tried})
+  table = formats.markdown_table(
+    ['settings', 'epoch', *metrics],
+    [
+      [
+        ', '.join(f'{field}={value}' for field, value in one['set'].items()),
+        f'{one["epoch"]:.4g}',
+        *(f'{one[name]:.4f}' for name in metrics),
+      ]
+      for one in tried
+    ],
+  )
+  (out / 'search.md').write_text(table + '\n', encoding='utf-8')
+  return table
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Searches what the flags ask for."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--config', required=True, help='a file of configs/')
+  parser.add_argument(
+    '--set',
+    action='append',
+    default=[],
+    metavar='FIELD=VALUE,VALUE',
+    help='values to try for a field; may be given for several',
+  )
+  parser.add_argument(
+    '--parallel',
+    type=options_lib.positive,
+    default=1,
+    metavar='N',
+    help='trainings at the same time; default: 1',
+  )
+  parser.add_argument(
+    '--out', type=pathlib.Path, required=True, help='folder for all results'
+  )
+  given = parser.parse_args(arguments)
+  try:
+    chosen = combinations(given.set)
+  except ValueError as error:
+    parser.error(str(error))
+  failed, tried = [], []
+  with concurrent.futures.ThreadPoolExecutor(given.parallel) as pool:
+    outcomes = pool.map(lambda one: train(given.config, one, given.out), chosen)
+    for one, worked in zip(chosen, outcomes, strict=True):
+      if not worked:
+        failed.append(given.out / f'{_name(one)}.log')
+        continue
+      line = best_validation(given.out / _name(one))
+      tried.append({'set': one, **line})
+      print(json.dumps(tried[-1]), flush=True)
+  if tried:
+    print(report(tried, given.out))
+  if failed:
+    sys.exit(
+      'error: not trained, see ' + ', '.join(str(path) for path in failed)
+    )
+
+
+def _name(chosen: dict[str, str]) -> str:
+  name = ','.join(f'{field}={value}' for field, value in chosen.items())
+  return re.sub(r'[^\w.,=+-]', '_', name) or 'as_it_is'
+
+
+if __name__ == '__main__':
+  main()
