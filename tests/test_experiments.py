@@ -407,7 +407,8 @@ def test_throughput(tmp_path):
   (path,) = tmp_path.glob('*.json')
   (measured,) = read(path)['measurements']
   assert measured['model'] == 'countries-smoke'
-  assert measured['timed_steps'] == 2
+  whole_call = config_lib.default_config().train.steps_per_call
+  assert measured['timed_steps'] == whole_call > 2
   assert measured['steps'] == 16
   assert measured['seconds_per_step'] > 0
   assert '| countries-smoke |' in done.stdout
