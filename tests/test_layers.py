@@ -1,0 +1,72 @@
+"""Dropout and products against what they should do, written plainly."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coke_jax import layers
+
+
+def dropped(rate, shape, seed=0, *, train=True):
+  """Ones after dropout."""
+  return np.asarray(
+    layers.Dropout(rate).apply(
+      {}, jnp.ones(shape), train=train, rngs={'dropout': jax.random.key(seed)}
+    )
+  )
+
+
+@pytest.mark.parametrize('rate', [0.1, 0.5, 0.9])
+def test_dropout_drops_as_many_as_it_should_and_makes_up_for_them(rate):
+  values = dropped(rate, (200, 5, 100))
+  zeros = (values == 0).mean()
+  assert abs(zeros - rate) < 5 * (rate * (1 - rate) / values.size) ** 0.5
+  np.testing.assert_allclose(values[values != 0], 1 / (1 - rate), rtol=2e-4)
+  # Neither halves of the random words nor neighbours depend on each other.
+  kept = values != 0
+  for other in (np.roll(kept, 50, axis=-1), np.roll(kept, 1, axis=0)):
+    both = (kept & other).mean()
+    assert abs(both - (1 - rate) ** 2) < 0.01
+
+
+@pytest.mark.parametrize('shape', [(7,), (3, 1), (4, 3, 3, 5)])
+def test_dropout_of_odd_widths(shape):
+  values = np.stack([dropped(0.5, shape, seed) for seed in range(60)])
+  assert values.shape[1:] == shape
+  assert set(np.unique(values)) == {0, 2}
+  assert (values == 0).any(axis=0).all()
+  assert (values != 0).any(axis=0).all()
+
+
+def test_dropout_draws_anew_with_each_key_and_the_same_with_one():
+  assert (dropped(0.5, (4, 64)) == dropped(0.5, (4, 64))).all()
+  assert (dropped(0.5, (4, 64)) != dropped(0.5, (4, 64), seed=1)).any()
+
+
+def test_no_dropout_without_training_or_rate():
+  assert (dropped(0.5, (4, 64), train=False) == 1).all()
+  assert (dropped(0.0, (4, 64)) == 1).all()
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+def test_products_and_their_gradients(dtype):
+  generator = np.random.default_rng(0)
+  x = generator.normal(size=(4, 3, 16))
+  kernel = generator.normal(size=(16, 8))
+  weight = generator.normal(size=(4, 3, 8))
+
+  def total(x, kernel):
+    return (layers.matmul(x, kernel, jnp.dtype(dtype)) * weight).sum()
+
+  arguments = jnp.asarray(x, jnp.float32), jnp.asarray(kernel, jnp.float32)
+  product = layers.matmul(*arguments, jnp.dtype(dtype))
+  of_x, of_kernel = jax.grad(total, argnums=(0, 1))(*arguments)
+  tolerance = {'float32': 1e-5, 'bfloat16': 0.1}[dtype]
+  for got, expected in (
+    (product, x @ kernel),
+    (of_x, weight @ kernel.T),
+    (of_kernel, np.einsum('bkd,bke->de', x, weight)),
+  ):
+    assert got.dtype == jnp.float32
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
