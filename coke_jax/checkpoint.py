@@ -51,6 +51,10 @@ class Checkpoints:
     self._best_step: int | None = None
     self._damaged: set[int] = set()
     self._manager: Any = None
+    if folder.exists() and not folder.is_dir():
+      raise CheckpointError(
+        f'{self._folder}: is a file: expected the folder of the checkpoints'
+      )
     if writing or folder.is_dir():
       ocp = _orbax()
       options = ocp.CheckpointManagerOptions(
@@ -203,6 +207,10 @@ class Checkpoints:
         f'{place} is damaged: its content is not what was saved'
       )
     metadata.pop('files', None)
+    if metadata.get('step', step) != step:
+      raise CheckpointError(
+        f'{place} is the one of step {metadata["step"]}, under another name'
+      )
     run = metadata.pop('run', '')
     if run and self._run and run != self._run:
       raise CheckpointError(f'{place} is of another run')

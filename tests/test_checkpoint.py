@@ -531,3 +531,39 @@ def test_digest_does_not_depend_on_memory_layout():
   assert checkpoint.digest({'a': array}, {}) == checkpoint.digest(
     {'a': np.asfortranarray(array)}, {}
   )
+
+
+def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
+  """Swapped, copied or linked: the numbers are whole, but not of that step."""
+  save(tmp_path, (1, 1), (2, 1), (3, 1))
+  assert {path.name for path in tmp_path.glob('step_*')} == {
+    'step_1',
+    'step_2',
+    'step_3',
+  }
+  (tmp_path / 'step_1').rename(tmp_path / 'aside')
+  (tmp_path / 'step_2').rename(tmp_path / 'step_1')
+  (tmp_path / 'aside').rename(tmp_path / 'step_2')
+  (tmp_path / 'step_9').symlink_to(tmp_path / 'step_3')
+  with checkpoint.Checkpoints(tmp_path, writing=False) as checkpoints:
+    state, metadata = checkpoints.latest(TEMPLATE)
+    assert metadata['step'] == 3
+    assert_same(state, state_of(3))
+    assert 'step 9 is the one of step 3, under another name' in caplog.text
+    state, metadata = checkpoints.best(TEMPLATE)
+    assert metadata['step'] == 3  # not the numbers of step 2 as those of step 1
+    assert 'step 1 is the one of step 2, under another name' in caplog.text
+  with checkpoint.Checkpoints(tmp_path, writing=True) as checkpoints:
+    checkpoints.latest(TEMPLATE)
+    checkpoints.save(4, state_of(4), metadata_of(4, 4))
+    assert checkpoints.steps()[0] == 4
+    assert_same(checkpoints.latest(TEMPLATE)[0], state_of(4))
+
+
+@pytest.mark.parametrize('writing', [True, False])
+def test_a_file_in_the_place_of_the_folder(tmp_path, writing):
+  place = tmp_path / 'checkpoints'
+  place.write_text('x')
+  with pytest.raises(checkpoint.CheckpointError, match='is a file: expected'):
+    checkpoint.Checkpoints(place, writing=writing)
+  assert place.read_text() == 'x'

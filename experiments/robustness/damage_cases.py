@@ -15,7 +15,7 @@ Damage = Callable[[pathlib.Path, random.Random], None]
 
 # Bytes that a file may have: the least ones stop the log, the others the
 # checkpoints, at this file or that.
-_MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000, 21_000, 24_000)
+_MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
 @dataclasses.dataclass(frozen=True)
