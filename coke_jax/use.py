@@ -5,10 +5,29 @@ import sys
 
 import ml_collections
 
+from coke_jax import (
+  checksums,
+  export,
+  input_lines,
+  loading,
+  plots,
+  run,
+  streaming,
+)
 from coke_jax import config as config_lib
-from coke_jax import export, input_lines, loading, plots, run, streaming
 from coke_jax import options as options_lib
 from coke_jax.data import files, known
+
+# What makes a folder a run or an exported model, besides its arrays.
+_OWN_FILES = (
+  'config.json',
+  'data.npz',
+  'metrics.jsonl',
+  'results.json',
+  'results_valid.json',
+  'vocabulary.json',
+  checksums.NAME,
+)
 
 
 def predict(
@@ -18,6 +37,7 @@ def predict(
 ) -> None:
   """Answers questions, line by line, with the model of a folder."""
   run.trained_folder(config, folder)
+  _check_nothing_is_lost(options, folder)
   lines = _lines(config, options)
   asked, without = streaming.answer(
     loading.load(folder),
@@ -42,6 +62,7 @@ def embed(
   """Writes embeddings, contextual ones of sequences or the static ones."""
   run.trained_folder(config, folder)
   _check_output(options, 'an .npz file, or a folder for the projector')
+  _check_nothing_is_lost(options, folder)
   model = loading.load(folder)
   lines = _lines(config, options)
   if options.static:
@@ -117,6 +138,27 @@ def _lines(
 def _check_output(options: options_lib.Options, expected: str) -> None:
   if options.output in ('', options_lib.STANDARD):
     raise config_lib.ConfigError(f'no --output: expected {expected}')
+
+
+def _check_nothing_is_lost(
+  options: options_lib.Options, folder: str | os.PathLike[str]
+) -> None:
+  """Holds --output off the questions and off the model's own files.
+
+  Raises:
+    config.ConfigError: it would replace one of them.
+  """
+  if not os.path.isfile(options.output):
+    return
+  kept = {options.input: 'the --input'}
+  for name in os.listdir(folder):
+    if name in _OWN_FILES or name.endswith('.safetensors'):
+      kept[os.path.join(folder, name)] = f'a file of {folder}'
+  for path, what in kept.items():
+    if os.path.isfile(path) and os.path.samefile(path, options.output):
+      raise config_lib.ConfigError(
+        f'--output={options.output} is {what}: expected another file'
+      )
 
 
 def _report(
