@@ -13,16 +13,15 @@ import argparse
 import pathlib
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any
 
-import jax
+from benchmarks import coke_steps
 from reproduction import document, provenance, runs, settings, throughput_table
 from reproduction import options as options_lib
 
-from coke_jax import modes, parallel, tasks, trainer, training, workdir
+from coke_jax import modes, parallel, tasks, workdir
 from coke_jax.data import batches
 
 
@@ -37,41 +36,27 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
   runs.prepare_jax(run)
   config = run.config
   task = tasks.make_task(config, tasks.read_data(config))
-  with tempfile.TemporaryDirectory() as folder:  # nothing is written there
-    worker = trainer.Trainer(config, task, workdir.Workdir(folder))
-  most = config.train.steps_per_call
-  step = training.make_train_step(
-    worker.model,
-    worker.transformation,
-    target_mass=config.train.target_mass,
-    instances_per_row=worker.training_set.instances_per_row,
-    steps_per_call=most,
-  )
-  key = training.dropout_key(config.train.seed)
-  state = parallel.replicate(
-    training.init_state(worker.model, worker.transformation, config.train.seed)
-  )
+  steps = coke_steps.Steps(config, task)
   compiled: set[tuple[int, ...]] = set()
-  seconds, steps = 0.0, 0
+  seconds, count = 0.0, 0
   for together in batches.runs(
-    worker.training_set.epoch(0), most, lambda _: False
+    steps.training_set.epoch(0), steps.steps_per_call, lambda _: False
   ):
     started = time.perf_counter()
-    state, metrics = step(state, together, key)
-    jax.block_until_ready(metrics)
+    steps.run(together)
     shape = together[0]['tokens'].shape
     if shape in compiled:
       seconds += time.perf_counter() - started
-      steps += len(together)
+      count += len(together)
     compiled.add(shape)
-    if steps >= num_steps:
+    if count >= num_steps:
       break
   return {
     'model': run.key,
     'batch_size': config.train.batch_size,
-    'timed_steps': steps,
-    'seconds_per_step': seconds / steps,
-    'steps': worker.num_steps,
+    'timed_steps': count,
+    'seconds_per_step': seconds / count,
+    'steps': steps.num_steps,
     **provenance.describe(),
   }
 

@@ -13,31 +13,23 @@
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import math
 import pathlib
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import ml_collections
+from benchmarks import coke_steps
 from reproduction import settings
 
-from coke_jax import (
-  modes,
-  parallel,
-  plots,
-  run,
-  tasks,
-  trainer,
-  training,
-  workdir,
-)
-from coke_jax.data import batches
+from coke_jax import modes, parallel, plots, run, tasks, workdir
+from coke_jax.data import batches as batches_lib
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 ROWS_IN_TRAINING = 1024
@@ -93,59 +85,36 @@ def measure(
   Returns:
     Among others `seconds_per_epoch` and `instances_per_second`.
   """
-  with tempfile.TemporaryDirectory() as folder:  # nothing is written there
-    worker = trainer.Trainer(config, task, workdir.Workdir(folder))
-  most = config.train.steps_per_call
-  step = training.make_train_step(
-    worker.model,
-    worker.transformation,
-    target_mass=config.train.target_mass,
-    instances_per_row=worker.training_set.instances_per_row,
-    steps_per_call=most,
-  )
-  state = parallel.replicate(
-    training.init_state(worker.model, worker.transformation, config.train.seed)
-  )
-  key = training.dropout_key(config.train.seed)
   started = time.perf_counter()
-  compile_seconds = host_seconds = 0.0
-  steps, epoch = 0, 0
-  while not steps or time.perf_counter() - started < seconds:
-    runs = batches.runs(worker.training_set.epoch(epoch), most, lambda _: False)
-    epoch += 1
-    asked = time.perf_counter()
-    for together in runs:
-      host_seconds += time.perf_counter() - asked
-      state, metrics = step(state, together, key)
-      steps += len(together)
-      if not compile_seconds:
-        jax.block_until_ready(metrics)
-        compile_seconds = time.perf_counter() - started
-        steps, host_seconds = 0, 0.0
-        started = time.perf_counter()
-      asked = time.perf_counter()
-      if asked - started > seconds:
-        break
-    jax.block_until_ready(metrics)
-  elapsed = time.perf_counter() - started
-  steps_per_epoch = worker.steps_per_epoch
+  steps = coke_steps.Steps(config, task)
+  training_set = steps.training_set
+  batches = itertools.chain.from_iterable(
+    map(training_set.epoch, itertools.count())
+  )
+  steps.run(itertools.islice(batches, steps.steps_per_call))
+  compile_seconds = time.perf_counter() - started
+  count = 0
+
+  def while_time_is_left() -> Iterator[batches_lib.Batch]:
+    nonlocal count
+    while not count or time.perf_counter() - started < seconds:
+      count += 1
+      yield next(batches)
+
+  started = time.perf_counter()
+  steps.run(while_time_is_left())
+  step_seconds = (time.perf_counter() - started) / count
+  epoch_seconds = step_seconds * training_set.steps_per_epoch
   return {
     'rows': config.train.rows,
     'dtype': config.model.dtype,
     'batch_size': config.train.batch_size,
-    'steps': steps,
-    'seconds_per_step': elapsed / steps,
-    'host_seconds_per_step': host_seconds / steps,
-    'seconds_per_epoch': elapsed / steps * steps_per_epoch,
-    'epochs_per_hour': 3600 * steps / elapsed / steps_per_epoch,
-    'rows_per_second': len(worker.training_set.queries)
-    * steps
-    / elapsed
-    / steps_per_epoch,
-    'instances_per_second': worker.training_set.num_instances
-    * steps
-    / elapsed
-    / steps_per_epoch,
+    'steps': count,
+    'seconds_per_step': step_seconds,
+    'seconds_per_epoch': epoch_seconds,
+    'epochs_per_hour': 3600 / epoch_seconds,
+    'rows_per_second': len(training_set.queries) / epoch_seconds,
+    'instances_per_second': training_set.num_instances / epoch_seconds,
     'compile_seconds': compile_seconds,
   }
 

@@ -11,7 +11,11 @@ from coke_jax.data import batches as batches_lib
 
 
 class Steps:
-  """See `stepping.Stepper`."""
+  """See `stepping.Stepper`.
+
+  Attributes:
+    num_steps: of the whole training.
+  """
 
   whole_last_block = False
 
@@ -19,6 +23,7 @@ class Steps:
     with tempfile.TemporaryDirectory() as folder:  # nothing is written there
       worker = trainer.Trainer(config, task, workdir.Workdir(folder))
     self.training_set = worker.training_set
+    self.num_steps = worker.num_steps
     self.steps_per_call = config.train.steps_per_call
     self._step = training.make_train_step(
       worker.model,
