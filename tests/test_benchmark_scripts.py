@@ -12,6 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks import (
+  command,
+  data_sets,
+  flops,
+  plan,
+  processes,
+  profile_step,
+  report,
+)
 
 from coke_jax import loss as loss_lib
 from coke_jax import model as model_lib
@@ -28,21 +37,6 @@ SIZES = {
   'num_heads': 2,
   'feed_forward_size': 24,
 }
-
-
-def module(name):
-  """A module of experiments/, as the scripts there import it."""
-  if str(EXPERIMENTS) not in sys.path:
-    sys.path.insert(0, str(EXPERIMENTS))
-  return importlib.import_module(name)
-
-
-command = module('benchmarks.command')
-data_sets = module('benchmarks.data_sets')
-flops = module('benchmarks.flops')
-plan = module('benchmarks.plan')
-processes = module('benchmarks.processes')
-report = module('benchmarks.report')
 
 
 def run_script(*flags):
@@ -331,7 +325,8 @@ def to_torch(params, torch):
 def both():
   """A training of ours, and the PyTorch one with the same parameters."""
   torch = pytest.importorskip('torch')
-  torch_steps = module('benchmarks.torch_steps')
+  from benchmarks import torch_steps
+
   config, task = tiny_task(tiny_setting())
   config.model.update({**SIZES, 'dropout': 0.0})
   config.train.target_mass = 0.3
@@ -353,7 +348,8 @@ def both():
 def test_both_models_are_equal(both):
   config, coke, params, theirs = both
   torch = pytest.importorskip('torch')
-  torch_model = module('benchmarks.torch_model')
+  from benchmarks import torch_model
+
   for batch in theirs.training_set.epoch(0):
     if (batch['answers'] == batches_lib.PAD_ANSWER).any():
       break  # the filled-up one; its last rows do not count
@@ -400,7 +396,8 @@ def test_both_trainings_are_equal(both):
 
 def test_the_schedules_are_equal():
   pytest.importorskip('torch')
-  torch_steps = module('benchmarks.torch_steps')
+  from benchmarks import torch_steps
+
   for num_steps, warmup in ((20, 0.1), (20, 0.0), (7, 0.5)):
     ours = optimizer.learning_rate_schedule(0.5, num_steps, warmup)
     theirs = torch_steps.warmup_and_decay(num_steps, warmup)
@@ -442,7 +439,8 @@ def test_environment_of_a_process():
 
 
 def test_each_length_is_timed_by_itself():
-  stepping = module('benchmarks.stepping')
+  from benchmarks import stepping
+
   config, task = tiny_task(tiny_setting())
   whole = training.build_training_set(
     config, task.training_queries(), task.data.vocabulary.pad_id
@@ -487,3 +485,37 @@ def test_slow_trainings_have_one_round(monkeypatch):
   fast, slow = processes.measure(settings, rounds=3, say=said.append)
   assert len(fast['rounds']) == 3
   assert len(slow['rounds']) == 1
+
+
+def test_a_profile_adds_up_the_time_of_a_step():
+  script = EXPERIMENTS / 'benchmarks' / 'profile_step.py'
+  flags = '--dataset=tiny --layers=1 --batch-size=32 --steps-per-call=2'
+  done = subprocess.run(
+    [sys.executable, str(script), *flags.split(), '--calls=1'],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  *lines, total, faults = done.stdout.splitlines()
+  times = {line[:24].strip(): float(line[24:].split()[0]) for line in lines}
+  assert list(times) == list(profile_step.PARTS)
+  assert times['optimizer'] > 0
+  assert float(total.split()[-2]) == pytest.approx(sum(times.values()), abs=1)
+  assert faults.startswith('page faults')
+
+
+@pytest.mark.parametrize(
+  ('place', 'part'),
+  [
+    ('transpose(jvp(CoKE))/blocks_3/hidden/dot_general', 'products of blocks'),
+    ('jvp(CoKE)/blocks_0/attention/Dropout_0/threefry2x32', 'dropout bits'),
+    ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
+    ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
+    ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
+    ('jvp(CoKE)/blocks_1/feed_forward_norm/rsqrt', 'layer norm'),
+    ('mul', 'optimizer'),
+  ],
+)
+def test_operations_are_told_apart_by_their_place(place, part):
+  assert profile_step.part(place) == part

@@ -10,6 +10,15 @@ import subprocess
 import sys
 
 import pytest
+from reproduction import (
+  document,
+  formats,
+  options,
+  paper,
+  report,
+  runs,
+  settings,
+)
 
 from coke_jax import config as config_lib
 
@@ -28,22 +37,6 @@ FIGURES = (
   'contextual_map_relations',
 )
 LABEL = 'smoke: stand-in graph countries'
-
-
-def module(name):
-  """A module of experiments/, as the scripts there import it."""
-  if str(EXPERIMENTS) not in sys.path:
-    sys.path.insert(0, str(EXPERIMENTS))
-  return importlib.import_module(name)
-
-
-document = module('reproduction.document')
-formats = module('reproduction.formats')
-options = module('reproduction.options')
-paper = module('reproduction.paper')
-report = module('reproduction.report')
-runs = module('reproduction.runs')
-settings = module('reproduction.settings')
 
 
 def run_script(name, *flags):
@@ -171,7 +164,7 @@ def test_again_does_nothing(smoke):
 def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   out = shutil.copytree(smoke, tmp_path / 'copy')
   asked = options.Options('smoke', out)
-  all_ = module('all')
+  all_ = importlib.import_module('all')
   script = all_.SCRIPTS['link_prediction']
   entry = read(out / 'progress.json')['link_prediction']
   assert all_._is_complete(script, asked, entry)
@@ -183,7 +176,7 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
 
 
 def test_a_script_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
-  all_ = module('all')
+  all_ = importlib.import_module('all')
   done = []
 
   def fail(_):

@@ -1,22 +1,16 @@
 """The search for settings: all combinations, ranked, and what goes wrong."""
 
-import importlib
 import json
 import pathlib
 
 import pytest
+import search
 
 EXPERIMENTS = pathlib.Path(__file__).resolve().parents[1] / 'experiments'
 CONFIG = EXPERIMENTS / 'robustness' / 'tiny.py'
 
 
-@pytest.fixture
-def search(monkeypatch):
-  monkeypatch.syspath_prepend(str(EXPERIMENTS))
-  return importlib.import_module('search')
-
-
-def test_all_combinations(search):
+def test_all_combinations():
   assert search.combinations([]) == [{}]
   assert search.combinations(['a.b=1,2', 'c.d=x']) == [
     {'a.b': '1', 'c.d': 'x'},
@@ -38,7 +32,7 @@ def data(tmp_path):
   return folder
 
 
-def test_what_training_kept_is_reported(search, data, tmp_path, capsys):
+def test_what_training_kept_is_reported(data, tmp_path, capsys):
   out = tmp_path / 'out'
   flags = [f'--config={CONFIG}', f'--out={out}']
   flags += [f'--set=data.dir={data}', '--set=train.num_epochs=20']
@@ -53,7 +47,7 @@ def test_what_training_kept_is_reported(search, data, tmp_path, capsys):
 
 
 @pytest.mark.parametrize('metric', ['mrr', 'mean_quantile'])
-def test_the_best_is_first(search, tmp_path, metric):
+def test_the_best_is_first(tmp_path, metric):
   tried = [
     {'set': {'a.b': name}, 'step': 1, 'epoch': 2.0, metric: value, 'hits@10': 0}
     for name, value in {'bad': 0.1, 'best': 0.3, 'good': 0.2}.items()
@@ -64,7 +58,7 @@ def test_the_best_is_first(search, tmp_path, metric):
   assert [one['set']['a.b'] for one in written] == ['best', 'good', 'bad']
 
 
-def test_a_combination_that_cannot_be_is_named(search, data, tmp_path):
+def test_a_combination_that_cannot_be_is_named(data, tmp_path):
   flags = [f'--config={CONFIG}', f'--out={tmp_path / "out"}']
   with pytest.raises(SystemExit, match=r'not trained, see .*dropout=2\.log'):
     search.main([*flags, '--set=model.dropout=2'])

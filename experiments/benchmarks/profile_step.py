@@ -25,11 +25,12 @@ from collections.abc import Sequence
 from typing import Any
 
 # What an operation belongs to, by its place in the model: the first that fits.
+# Attention has its small products, of queries, keys, and values, with it.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
   'products with entities': r'entity_logits/.*dot_general|entity_logits/dot',
-  'products of blocks': r'dot_general(?!.*(bqah|bqka))|/transpose$',
-  'attention': r'/attention/|bqah|bqka',
+  'attention': r'bqah|bqka|/attention/(?!query_key_value|output)',
+  'products of blocks': r'dot_general',
   'layer norm': r'norm/',
   'gelu': r'erf|gelu|blocks_\d+/(mul|neg|exp|integer_pow)',
   'logits and loss': r'entity_logits|jvp\(\)|smoothed|take_along|logsumexp',
