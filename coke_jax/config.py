@@ -106,6 +106,10 @@ def default_config() -> ml_collections.ConfigDict:
   train.rows = 'instance'
   # Rows with more answers than this are cut into several ('query' only).
   train.max_answers_per_row = 64
+  # The weight of a distinct query in the loss is its number of training answers
+  # to this power ('query' only). 1: every answer weighs the same, as in the
+  # paper; 0: every query does, however many answers it has.
+  train.query_weight_power = 1.0
   # Steps that the devices do at a call, without the host: less overhead on all
   # devices (12 blocks on a CPU: 15 % of the time), but a signal to stop is only
   # answered between calls. Path queries: also how many batches of one length
@@ -212,6 +216,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
     'the mass on the target entity, above 0 and at most 1',
   )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
+  expect(
+    'train.query_weight_power',
+    train.rows == 'query' or train.query_weight_power == 1,
+    "1 unless train.rows is 'query'",
+  )
   for field in (
     'weight_decay',
     'clip_norm',

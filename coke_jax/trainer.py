@@ -160,7 +160,7 @@ class Trainer:
       self.model,
       self.transformation,
       target_mass=self.config.train.target_mass,
-      instances_per_row=self.training_set.instances_per_row,
+      weight_per_row=self.training_set.weight_per_row,
       steps_per_call=self.config.train.steps_per_call,
     )
     key = training.dropout_key(self.config.train.seed)

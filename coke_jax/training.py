@@ -84,14 +84,20 @@ def build_training_set(
   parallel.check_divides(
     settings.batch_size, 'config.train.batch_size: a batch'
   )
+  weight = None
   if settings.rows == 'query':
     queries = queries.grouped().split_answers(settings.max_answers_per_row)
+    if settings.query_weight_power != 1:
+      totals = queries.total_answers().astype(np.float64)
+      weight = totals ** (settings.query_weight_power - 1)
+      weight = weight.astype(np.float32)
   return batches.TrainingSet(
     queries,
     settings.batch_size,
     pad_id,
     settings.seed,
     settings.steps_per_call,
+    weight,
   )
 
 
@@ -134,7 +140,7 @@ def make_train_step(
   transformation: optax.GradientTransformation,
   *,
   target_mass: float,
-  instances_per_row: float = 1.0,
+  weight_per_row: float = 1.0,
   steps_per_call: int = 1,
 ) -> Callable[
   [TrainState, list[batches.Batch], jax.Array],
@@ -149,16 +155,17 @@ def make_train_step(
     model: the encoder.
     transformation: the optimizer.
     target_mass: see `loss.smoothed_cross_entropy`.
-    instances_per_row: the mean number of answers of a row. What is minimised
-      is the sum over a batch's answers, divided by its rows times this
-      constant, so that over an epoch every answer weighs the same.
+    weight_per_row: the mean weight of a row's answers together; where all
+      answers weigh 1, their mean number. What is minimised is the weighted sum
+      over a batch's answers, divided by its rows times this constant, so that
+      over an epoch every answer has its weight.
     steps_per_call: the most batches that a call takes.
 
   Returns:
     step(state, run, key) -> (state, metrics): `run` is a list of 1 to
     `steps_per_call` batches of one shape, as `batches.TrainingSet.epoch` yields
-    them. The given state, replicated, is donated. The metrics are the mean
-    `loss` of each batch's answers and the `gradient_norm`, float32
+    them. The given state, replicated, is donated. The metrics are the weighted
+    mean `loss` of each batch's answers and the `gradient_norm`, float32
     [steps_per_call], of which the first len(run) count.
   """
 
@@ -167,6 +174,9 @@ def make_train_step(
   ) -> tuple[TrainState, dict[str, jax.Array]]:
     key = jax.random.fold_in(key, state.step)
     key = jax.random.fold_in(key, parallel.device_index())
+
+    valid = batch['answers'] != batches.PAD_ANSWER
+    answer_weight = batch.get('answer_weight', 1.0)
 
     def loss_sum(params: Any) -> jax.Array:
       logits: Any = model.apply(
@@ -179,15 +189,15 @@ def make_train_step(
       losses = loss.smoothed_cross_entropy(
         logits, batch['answers'], target_mass
       )
-      return losses.sum()
+      return (losses * answer_weight).sum()
 
     total, gradients = jax.value_and_grad(loss_sum)(state.params)
-    valid = batch['answers'] != batches.PAD_ANSWER
-    total, rows, instances, gradients = parallel.sum_over_devices(
-      (total, valid.any(axis=1).sum(), valid.sum(), gradients)
+    weights = (valid.sum(axis=1) * answer_weight).sum()
+    total, rows, weights, gradients = parallel.sum_over_devices(
+      (total, valid.any(axis=1).sum(), weights, gradients)
     )
-    weight = 1.0 / (rows * instances_per_row)
-    gradients = jax.tree.map(lambda gradient: gradient * weight, gradients)
+    scale = 1.0 / (rows * weight_per_row)
+    gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     updates, optimizer_state = transformation.update(
       gradients, state.optimizer_state, state.params
     )
@@ -197,7 +207,7 @@ def make_train_step(
       optimizer_state=optimizer_state,
     )
     metrics = {
-      'loss': total / instances,
+      'loss': total / weights,
       'gradient_norm': optax.tree.norm(gradients),
     }
     return new, metrics

@@ -102,7 +102,7 @@ def test_an_epoch_visits_each_instance_once(count, size, seed, epoch, kind):
   assert instances_of_batches(run) == instances(made)
   assert len(run) == data.steps_per_epoch
   assert data.num_instances == sum(instances(made).values())
-  assert data.instances_per_row == data.num_instances / len(made)
+  assert data.weight_per_row == data.num_instances / len(made)
   assert data.answers_per_row == max(np.diff(made.indptr))
   if kind == 'cut':
     assert data.answers_per_row <= 2

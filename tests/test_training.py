@@ -1,3 +1,4 @@
+import collections
 import dataclasses
 import itertools
 import json
@@ -236,7 +237,7 @@ def test_query_rows_have_the_gradient_of_instance_rows():
   )
 
 
-def one_step(batch, config, graph, instances_per_row=1.0):
+def one_step(batch, config, graph, weight_per_row=1.0):
   """The parameters' change in one step of plain gradient descent."""
   coke = training.build_model(config, graph.vocabulary)
   descent = optax.sgd(1.0)
@@ -246,11 +247,65 @@ def one_step(batch, config, graph, instances_per_row=1.0):
     coke,
     descent,
     target_mass=config.train.target_mass,
-    instances_per_row=instances_per_row,
+    weight_per_row=weight_per_row,
   )
   state, metrics = step(state, [batch], training.dropout_key(0))
   after = leaves(state.params)
   return [b - a for a, b in zip(before, after, strict=True)], metrics
+
+
+@pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
+def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
+  """However many rows it is cut into."""
+  graph = random_graph(lines=120)
+  config = small_config(
+    rows='query', max_answers_per_row=3, query_weight_power=power
+  )
+  made = queries_lib.from_triples(graph.train, graph.vocabulary)
+  counts = collections.Counter(map(tuple, made.tokens.tolist()))
+  assert max(counts.values()) > 3
+  pad = graph.vocabulary.pad_id
+  training_set = training.build_training_set(config, made, pad)
+  got = collections.Counter()
+  for batch in training_set.epoch(0):
+    answers = (batch['answers'] != batches.PAD_ANSWER).sum(axis=1)
+    weights = answers * batch['answer_weight']
+    for tokens, weight in zip(batch['tokens'].tolist(), weights, strict=True):
+      got[tuple(tokens)] += float(weight)
+  assert got.pop((pad,) * 3) == 0
+  assert got.keys() == counts.keys()
+  for query, count in counts.items():
+    assert got[query] == pytest.approx(count**power, rel=1e-5)
+  assert training_set.weight_per_row == pytest.approx(
+    sum(got.values()) / len(training_set.queries), rel=1e-5
+  )
+
+
+def test_weights_of_answers_scale_their_gradient():
+  graph, config = random_graph(), small_config()
+  config.model.dropout = 0.0
+  vocabulary = graph.vocabulary
+  batch = {
+    'tokens': np.array(
+      [[vocabulary.mask_id, 12, 3], [2, 14, vocabulary.mask_id]], np.int32
+    ),
+    'mask_position': np.array([0, 2], np.int32),
+    'answers': np.array([[4, 1], [5, batches.PAD_ANSWER]], np.int32),
+  }
+  parts = []
+  for row in (0, 1):
+    alone = {name: array[row : row + 1] for name, array in batch.items()}
+    parts.append(one_step(alone, config, graph))
+  batch['answer_weight'] = np.array([0.25, 3.0], np.float32)
+  got, metrics = one_step(batch, config, graph, weight_per_row=2.0)
+  (first, _), (second, _) = parts
+  for a, b, both in zip(first, second, got, strict=True):
+    np.testing.assert_allclose(
+      both, (0.25 * a + 3.0 * b) / (2 * 2.0), rtol=1e-4, atol=1e-6
+    )
+  losses = [float(metric['loss'][0]) for _, metric in parts]  # of an answer
+  expected = (2 * 0.25 * losses[0] + 3.0 * losses[1]) / (2 * 0.25 + 3.0)
+  assert float(metrics['loss'][0]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_short_batch_is_averaged_over_its_real_rows():

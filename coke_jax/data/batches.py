@@ -27,6 +27,8 @@ class TrainingSet:
     seed: with the number of an epoch, decides the order of its rows.
     together: batches of one length that follow each other, where there are as
       many, so that they can be handed to the devices at once.
+    answer_weight: float32 [N], what each answer of a row weighs in the loss;
+      None: 1.
   """
 
   queries: queries_lib.Queries
@@ -34,6 +36,7 @@ class TrainingSet:
   pad_id: int
   seed: int
   together: int = 1
+  answer_weight: np.ndarray | None = None
 
   def __post_init__(self) -> None:
     lengths = (self.queries.tokens != self.pad_id).sum(axis=1)
@@ -49,9 +52,11 @@ class TrainingSet:
     return len(self.queries.indices)
 
   @property
-  def instances_per_row(self) -> float:
-    """The mean number of answers of a row."""
-    return self.num_instances / len(self.queries)
+  def weight_per_row(self) -> float:
+    """The mean weight of a row, all its answers together."""
+    if self.answer_weight is None:
+      return self.num_instances / len(self.queries)
+    return float(np.mean(self.queries.num_answers * self.answer_weight))
 
   @property
   def answers_per_row(self) -> int:
@@ -73,7 +78,8 @@ class TrainingSet:
 
     Yields:
       tokens int32 [B, length], mask_position int32 [B], and answers int32
-      [B, answers_per_row] filled up with PAD_ANSWER.
+      [B, answers_per_row] filled up with PAD_ANSWER; where answers have
+      weights, answer_weight float32 [B], 0 in rows that only fill up.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
@@ -103,11 +109,16 @@ class TrainingSet:
     mask_position[: len(rows)] = taken.mask_position
     filled = np.arange(shape[1]) < taken.num_answers[:, None]
     answers[: len(rows)][filled] = taken.indices
-    return {
+    batch = {
       'tokens': tokens,
       'mask_position': mask_position,
       'answers': answers,
     }
+    if self.answer_weight is not None:
+      weight = np.zeros(self.batch_size, dtype=np.float32)
+      weight[: len(rows)] = self.answer_weight[rows]
+      batch['answer_weight'] = weight
+    return batch
 
 
 def runs(

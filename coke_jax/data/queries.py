@@ -100,6 +100,13 @@ class Queries:
       indices[ranges(starts[asked], counts[asked])],
     )
 
+  def total_answers(self) -> np.ndarray:
+    """How many answers all rows of the same tokens have together: int64 [N]."""
+    group, num_groups = group_rows(self.tokens)
+    totals = np.zeros(num_groups, dtype=np.int64)
+    np.add.at(totals, group, self.num_answers)
+    return totals[group]
+
   def split_answers(self, most: int) -> 'Queries':
     """The same queries, rows with more than `most` answers cut into several."""
     pieces = np.maximum(-(-self.num_answers // most), 1)

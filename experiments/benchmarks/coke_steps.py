@@ -29,7 +29,7 @@ class Steps:
       worker.model,
       worker.transformation,
       target_mass=config.train.target_mass,
-      instances_per_row=worker.training_set.instances_per_row,
+      weight_per_row=worker.training_set.weight_per_row,
       steps_per_call=self.steps_per_call,
     )
     self._key = training.dropout_key(config.train.seed)
