@@ -109,7 +109,7 @@ class TrainingSet:
     mask_position[: len(rows)] = taken.mask_position
     filled = np.arange(shape[1]) < taken.num_answers[:, None]
     answers[: len(rows)][filled] = taken.indices
-    batch = {
+    batch: Batch = {
       'tokens': tokens,
       'mask_position': mask_position,
       'answers': answers,
