@@ -191,7 +191,8 @@ class CoKE(nn.Module):
       self.element_embedding, start, count
     )
     bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
-    return layers.matmul(transformed, entities.T, self.dtype) + bias[None]
+    logits = layers.matmul(transformed, entities.T, self.dtype)
+    return layers.add_bias(logits, bias)
 
   def question_state(
     self, tokens: jax.Array, mask_position: jax.Array

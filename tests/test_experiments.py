@@ -201,6 +201,18 @@ def test_records_of_other_settings_are_left_out(smoke, capsys):
   assert 'other settings: model.num_layers' in capsys.readouterr().out
 
 
+def test_fields_added_after_a_record_have_their_default_there(smoke, tmp_path):
+  run = settings.make_run('FB15k', budget='smoke', seed=0, out=smoke)
+  record = runs.load_record(run, smoke)
+  del record['config']['train.query_weight_power']
+  (tmp_path / 'records').mkdir()
+  path = tmp_path / 'records' / f'{run.name}.json'
+  path.write_text(json.dumps(record))
+  assert runs.load_records(run, tmp_path) == [record]
+  run.config.train.query_weight_power = 0.5
+  assert runs.load_records(run, tmp_path) == []
+
+
 def test_a_killed_sitting_lasts_until_its_last_sign_of_life(tmp_path):
   workdir = importlib.import_module('coke_jax.workdir')
   place = workdir.Workdir(tmp_path / 'runs' / 'a')

@@ -70,3 +70,17 @@ def test_products_and_their_gradients(dtype):
   ):
     assert got.dtype == jnp.float32
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_bias_and_its_gradient():
+  generator = np.random.default_rng(0)
+  x, weight = generator.normal(size=(2, 5, 300)).astype(np.float32)
+  bias = generator.normal(size=300).astype(np.float32)
+
+  def total(x, bias):
+    return (layers.add_bias(x, bias) * weight).sum()
+
+  of_x, of_bias = jax.grad(total, argnums=(0, 1))(x, bias)
+  np.testing.assert_allclose(layers.add_bias(x, bias), x + bias, rtol=1e-6)
+  np.testing.assert_array_equal(of_x, weight)
+  np.testing.assert_allclose(of_bias, weight.sum(axis=0), rtol=1e-5, atol=1e-6)

@@ -90,17 +90,21 @@ def load_record(run: settings.Run, out: pathlib.Path) -> Record:
 def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
   """The records of all seeds of a model, of those with these settings.
 
+  A field that was added after a record was written has its default there.
+
   Args:
     run: the model; its seed does not matter.
     out: where results go.
   """
   found = []
+  defaults = config_lib.flatten(config_lib.default_config())
   for path in (out / 'records').glob(f'{run.key}-seed*.json'):
     record = workdir.read_json(path)
+    recorded = {**defaults, **record['config']}
     differing = [
       field
       for field, value in config_lib.flatten(run.config).items()
-      if field not in _FREE_FIELDS and record['config'].get(field) != value
+      if field not in _FREE_FIELDS and recorded[field] != value
     ]
     if differing:
       print(f'{path}: left out, other settings: {", ".join(differing)}')
