@@ -30,6 +30,48 @@ def test_dropout_drops_as_many_as_it_should_and_makes_up_for_them(rate):
     assert abs(both - (1 - rate) ** 2) < 0.01
 
 
+@pytest.mark.parametrize('rate', [0.1, 0.5])
+def test_dropout_is_independent_over_places_and_keys(rate):
+  """Counts of pairs are as those of independent draws, up to chance."""
+  steps, rows, width = 40, 64, 256
+  keys = jax.random.split(jax.random.key(3), steps)
+  threshold = np.uint32(round(rate * 2**32))
+  dropped = np.stack(
+    [layers.hash_bits(key, (rows, width)) < threshold for key in keys]
+  )
+  # Over rows, over columns, and over keys.
+  for axis, size in enumerate(dropped.shape):
+    others = tuple(other for other in range(3) if other != axis)
+    draws = dropped.size // size
+    share = dropped.mean(axis=others)
+    deviations = (share - rate) / (rate * (1 - rate) / draws) ** 0.5
+    assert np.abs(deviations).max() < 5
+    assert 0.5 < (deviations**2).mean() < 1.6
+  deviation = rate * (1 - rate)
+  centred = dropped - rate
+  for axis in range(3):
+    for distance in (1, 2, 3, 8, 32):
+      product = centred * np.roll(centred, distance, axis=axis)
+      assert abs(product.mean()) < 5 * deviation / dropped.size**0.5
+
+
+def test_hashed_bits_are_even_and_change_with_each_bit_of_the_key():
+  size = 2**16
+  bits = np.asarray(layers.hash_bits(jax.random.key(7), (size,)))
+  chance = 5 * (0.25 / size) ** 0.5
+  for place in range(32):
+    assert abs(((bits >> place) & 1).mean() - 0.5) < chance
+  words = np.asarray(jax.random.key_data(jax.random.key(7)))
+  for word in range(2):
+    for place in (0, 1, 15, 31):
+      changed = words.copy()
+      changed[word] ^= np.uint32(1 << place)
+      other = layers.hash_bits(jax.random.wrap_key_data(changed), (size,))
+      flipped = bits ^ np.asarray(other)
+      for each in range(32):
+        assert abs(((flipped >> each) & 1).mean() - 0.5) < 2 * chance
+
+
 @pytest.mark.parametrize('shape', [(7,), (3, 1), (4, 3, 3, 5)])
 def test_dropout_of_odd_widths(shape):
   values = np.stack([dropped(0.5, shape, seed) for seed in range(60)])
