@@ -207,9 +207,10 @@ def epoch_gradient(config, graph, params):
       logits, batch['answers'], config.train.target_mass
     ).sum()
 
+  compiled = jax.jit(jax.grad(batch_loss))
   total = None
   for batch in training_set.epoch(0):
-    gradient = jax.grad(batch_loss)(params, batch)
+    gradient = compiled(params, batch)
     total = (
       gradient
       if total is None
