@@ -246,10 +246,11 @@ def test_random_data_have_the_published_counts(name):
 
 
 def products(jaxpr):
-  """Operations of all matrix products in a program."""
+  """Operations of all products of two matrices in a program."""
   total = 0
   for equation in jaxpr.eqns:
-    if equation.primitive.name == 'dot_general':
+    vectors = any(operand.aval.ndim < 2 for operand in equation.invars)
+    if equation.primitive.name == 'dot_general' and not vectors:
       (contracting, _), _ = equation.params['dimension_numbers']
       shape = equation.invars[0].aval.shape
       summed = np.prod([shape[axis] for axis in contracting])
