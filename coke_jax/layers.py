@@ -127,6 +127,46 @@ _matmul.defvjp(_matmul_forward, _matmul_backward)
 
 
 @jax.custom_vjp
+def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
+  """Sums of values [B, K, A, H] by attention weights [B, Q, K, A].
+
+  The order of the operands is written out, also in the gradient, so that H is
+  what runs fastest in every result: with the 3 positions of a triple in its
+  place, which automatic differentiation chooses, XLA on a CPU takes ten times
+  as long.
+
+  Returns:
+    [B, Q, A, H].
+  """
+  mixed = jax.lax.dot_general(weights, value, (((2,), (1,)), _BATCH_AND_HEAD))
+  return mixed.transpose(0, 2, 1, 3)
+
+
+# The axes that are not multiplied over, of weights and of values.
+_BATCH_AND_HEAD = ((0, 3), (0, 2))
+
+
+def _mix_forward(
+  weights: jax.Array, value: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+  return mix(weights, value), (weights, value)
+
+
+def _mix_backward(
+  saved: tuple[jax.Array, jax.Array], gradient: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  weights, value = saved  # gradient [B, Q, A, H]
+  of_value = jax.lax.dot_general(
+    weights, gradient, (((1,), (1,)), _BATCH_AND_HEAD)
+  )  # [B, A, K, H]
+  of_weights = jnp.einsum('bqah,bkah->bqka', gradient, value)
+  return of_weights, of_value.transpose(0, 2, 1, 3)
+
+
+mix.defvjp(_mix_forward, _mix_backward)
+
+
+@jax.custom_vjp
 def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
   """X [B, V] plus bias [V], for a V of many thousands.
 

@@ -60,7 +60,7 @@ class Attention(nn.Module):
     scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
     weights = nn.softmax(scores, axis=2)
     weights = layers.Dropout(self.dropout)(weights, train=train)
-    mixed = jnp.einsum('bqka,bkah->bqah', weights, value)
+    mixed = layers.mix(weights, value)
     mixed = mixed.reshape(*mixed.shape[:2], width)
     return layers.Product(width, self.dtype, name='output')(mixed)
 

@@ -126,3 +126,29 @@ def test_bias_and_its_gradient():
   np.testing.assert_allclose(layers.add_bias(x, bias), x + bias, rtol=1e-6)
   np.testing.assert_array_equal(of_x, weight)
   np.testing.assert_allclose(of_bias, weight.sum(axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('queries', [1, 3])
+def test_mixing_and_its_gradients(queries):
+  generator = np.random.default_rng(0)
+  weights = generator.normal(size=(5, queries, 3, 2)).astype(np.float32)
+  value = generator.normal(size=(5, 3, 2, 8)).astype(np.float32)
+  of_mixed = generator.normal(size=(5, queries, 2, 8)).astype(np.float32)
+
+  def total(weights, value):
+    return (layers.mix(weights, value) * of_mixed).sum()
+
+  of_weights, of_value = jax.grad(total, argnums=(0, 1))(weights, value)
+  for got, expected in (
+    (layers.mix(weights, value), 'bqka,bkah->bqah'),
+    (of_value, 'bqka,bqah->bkah'),
+    (of_weights, 'bkah,bqah->bqka'),
+  ):
+    operands = {'bqka': weights, 'bkah': value, 'bqah': of_mixed}
+    first, second = expected.split('->')[0].split(',')
+    np.testing.assert_allclose(
+      got,
+      np.einsum(expected, operands[first], operands[second]),
+      rtol=1e-5,
+      atol=1e-5,
+    )
