@@ -74,6 +74,19 @@ def options() -> options_lib.Options:
   return options_lib.Options(**values)
 
 
+def not_of_mode(mode: str) -> str | None:
+  """What is wrong if a flag was given that a mode does not look at."""
+  wrong = []
+  for field in dataclasses.fields(options_lib.Options):
+    modes = field.metadata['modes']
+    if flags.FLAGS[field.name].present and mode not in modes:
+      wrong.append(
+        f'--{field.name.replace("_", "-")} is not a flag of --mode={mode}: '
+        f'expected with {" or ".join(modes)} only'
+      )
+  return '\n'.join(wrong) or None
+
+
 def parse_flags(argv: list[str]) -> list[str]:
   """Parses the flags; a wrong one ends the program with a hint."""
   unknown = [

@@ -56,6 +56,8 @@ def main(argv: Sequence[str]) -> int | None:
     raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
   if not FLAGS['verbosity'].present:  # the libraries below log every step
     absl_logging.set_verbosity(absl_logging.WARNING)
+  if wrong := command_line.not_of_mode(MODE.value):
+    return command_line.fail(wrong)
   try:
     config: ml_collections.ConfigDict | None = CONFIG.value
   except workdir.WorkdirError as error:  # settings of an earlier run

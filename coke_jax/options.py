@@ -8,9 +8,17 @@ ON_BAD_LINE = ('stop', 'skip')
 STANDARD = '-'  # standard input or output, as a file name
 
 
-def _option(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
+def _option(
+  modes: str, default: Any, text: str, choices: tuple[str, ...] = ()
+) -> Any:
+  """A field; the modes that look at it are in `modes`, with ', ' between."""
   return dataclasses.field(
-    default=default, metadata={'help': text, 'choices': choices}
+    default=default,
+    metadata={
+      'modes': tuple(modes.split(', ')),
+      'help': f'{modes}: {text}',
+      'choices': choices,
+    },
   )
 
 
@@ -18,58 +26,72 @@ def _option(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
 class Options:
   """Flags of the same names; what each does is said beside its default."""
 
-  split: str = _option('test', 'What --mode=evaluate ranks.', ('valid', 'test'))
+  split: str = _option(
+    'train, evaluate',
+    'test',
+    'what is ranked with the best checkpoint.',
+    ('valid', 'test'),
+  )
   input: str = _option(
+    'predict, embed',
     STANDARD,
-    'predict, embed: a file with a question or a sequence a line, such as '
+    'a file with a question or a sequence a line, such as '
     '"France TAB borders TAB ?"; - is standard input.',
   )
   output: str = _option(
+    'predict, embed, export, plot',
     STANDARD,
-    'predict: the file of answers; - is standard output. embed: an .npz file, '
-    "or a folder for TensorBoard's projector. export, plot: a folder.",
+    'of predict, the file of answers; - is standard output. Of embed, an .npz '
+    "file, or a folder for TensorBoard's projector. Of the others, a folder.",
   )
   format: str = _option(
+    'predict',
     'tsv',
-    'predict: tsv, a line an answer; or jsonl, a JSON object a question.',
+    'tsv, a line an answer; or jsonl, a JSON object a question.',
     FORMATS,
   )
-  top: int = _option(10, 'predict: answers a question gets, at most.')
+  top: int = _option('predict', 10, 'answers a question gets, at most.')
   new_only: bool = _option(
-    False, 'predict: leave out answers that train, valid or test know already.'
+    'predict',
+    False,
+    'leave out answers that train, valid or test know already.',
   )
   exclude_own: bool = _option(
-    False, 'predict: leave out the entity that the question names.'
+    'predict', False, 'leave out the entity that the question names.'
   )
   type_matching: bool = _option(
+    'predict',
     False,
-    'predict: only entities that stand in the same place of the same relation '
+    'only entities that stand in the same place of the same relation '
     'in some fact.',
   )
   on_bad_line: str = _option(
+    'predict, embed',
     'stop',
-    'predict, embed: whether a line that cannot be asked ends the program or '
+    'whether a line that cannot be asked ends the program or '
     'is reported, left out and counted.',
     ON_BAD_LINE,
   )
   layer: int = _option(
-    -1, 'embed: after how many blocks; 0 is the input, -1 the end.'
+    'embed', -1, 'after how many blocks; 0 is the input, -1 the end.'
   )
   static: bool = _option(
+    'embed',
     False,
-    'embed: the embeddings of all entities and relations themselves, without '
+    'the embeddings of all entities and relations themselves, without '
     'any --input.',
   )
 
   entity: str = _option(
-    '', 'plot: draw a map of this entity in all its training triples.'
+    'plot', '', 'draw a map of this entity in all its training triples.'
   )
   relation: str = _option(
+    'plot',
     '',
-    'plot: likewise of this relation, or of two, with a comma between them.',
+    'likewise a map of this relation, or of two, with a comma between them.',
   )
   names: str = _option(
-    '', 'plot: a file with "label TAB name" on each line, for legends.'
+    'plot', '', 'a file with "label TAB name" on each line, for legends.'
   )
 
 

@@ -148,6 +148,13 @@ CASES = {
     '--layer=99',
   ],
   'embed, output nowhere': [*EMBED, SKIP, '--output={folder}/no/where.npz'],
+  'flags of other modes': [
+    f'--config={UMLS}',
+    '--new-only',
+    '--layer=2',
+    '--workdir={folder}/empty',
+  ],
+  'split of answers': [*ASK, '--split=valid'],
   'export, no output': ['--mode=export', '--workdir={folder}/run'],
   'evaluate an export': ['--mode=evaluate', '--workdir={model}'],
   'export untrained': [
@@ -317,6 +324,14 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('embed, bad line', ['asked.tsv:2: ', "'border'"]),
     ('embed, no such layer', ['layer is 99', '0 (the input) to 3']),
     ('embed, output nowhere', ['{folder}/no/where.npz', 'cannot be written']),
+    (
+      'flags of other modes',
+      [
+        '--new-only is not a flag of --mode=train: expected with predict only',
+        '--layer is not a flag of --mode=train: expected with embed only',
+      ],
+    ),
+    ('split of answers', ['--split', '--mode=predict', 'train or evaluate']),
     ('export, no output', ['no --output', 'a folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
