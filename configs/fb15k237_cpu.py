@@ -20,6 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
   config.train.rows = 'query'
   config.train.learning_rate = 1e-3
   config.train.target_mass = 0.9
-  config.train.num_epochs = 80
+  config.train.weight_decay = 0.3
+  config.train.num_epochs = 72
   config.train.validate_every_epochs = 8
   return config
