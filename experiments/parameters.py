@@ -62,7 +62,7 @@ def make(options: options_lib.Options) -> None:
       [
         dataset,
         name,
-        'paper',
+        'printed',
         f'{some[0]:.2f}',
         *map(formats.decimal, some[1:]),
       ]

@@ -90,10 +90,13 @@ def _findings(rows: Sequence[dict[str, Any]]) -> str:
       continue
     longer = np.array([means[k] for k in sorted(means) if k > 1])  # [k, 4]
     above = int((longer > np.array(means[1])).sum())
+    every = np.array([means[k] for k in sorted(means)])  # [k, 4]
+    grown = int((np.diff(every, axis=0) > 0).sum())
     budget = report.label(own[0])
     lines.append(
       f'- {dataset} ({budget}): PATHS <= k with k >= 2 is above k = 1 in '
-      f'{above} of {longer.size} numbers; the paper: in almost all.\n'
+      f'{above} of {longer.size} numbers; the paper: in almost all. From one '
+      f'k to the next, {grown} of {longer.size} grow; the paper: generally.\n'
     )
   return ''.join(lines)
 
@@ -122,9 +125,14 @@ def _draw(document: dict[str, Any], out: pathlib.Path) -> None:
           color=plot_style.COLORS[place],
           label=f'PATHS ≤ {row["max_path_length"]}',
         )
-      labels = ' / '.join(dict.fromkeys(map(report.label, own)))
-      panel.set_title(f'{dataset}\nbudget {labels}', loc='left')
+      trained = [row for row in own if row['runs']]
+      title = f'{dataset}\nbudget {report.label((trained or own)[0])}'
+      if 0 < len(trained) < len(own):
+        done = ', '.join(str(row['max_path_length']) for row in trained)
+        title += f' (k = {done})'
+      panel.set_title(title, loc='left')
       panel.set_xticks(np.arange(len(_METRICS)), _METRIC_NAMES)
+      panel.set_xlim(-0.6, len(_METRICS) - 0.4)
     panels[0].set_ylabel('filtered, test paths of one relation')
     handles, names = max(
       (panel.get_legend_handles_labels() for panel in panels),

@@ -175,6 +175,25 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   assert not all_._is_complete(script, asked, entry)
 
 
+def test_maps_are_kept_where_their_model_is_not_and_is_not_asked_for(
+  smoke, tmp_path, capsys
+):
+  maps = importlib.import_module('contextual_maps')
+  kept = (smoke / 'contextual_maps.json').read_bytes()
+  (tmp_path / 'contextual_maps.json').write_bytes(kept)
+  maps.make(options.Options('smoke', tmp_path, datasets=('WN18RR',)))
+  assert [path.name for path in tmp_path.iterdir()] == ['contextual_maps.json']
+  assert (tmp_path / 'contextual_maps.json').read_bytes() == kept
+  assert 'FB15k is not asked for' in capsys.readouterr().out
+
+
+def test_epochs_until_the_best_validation():
+  record = {'epochs': 14.6, 'steps': 1986, 'best_step': 992}
+  assert report._epochs(record) == '7.293 of 14.6'
+  assert report._epochs({**record, 'best_step': 1986}) == '14.6'
+  assert report._epochs({'epochs': 38.0, 'steps': 9, 'best_step': 9}) == '38'
+
+
 def test_a_script_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
   all_ = importlib.import_module('all')
   done = []

@@ -145,7 +145,7 @@ def run_table(records: Sequence[runs.Record]) -> str:
         record['name'],
         f'{settings_of["model.num_layers"]} block(s), width '
         f'{settings_of["model.hidden_size"]}',
-        f'{record["epochs"]:.4g}',
+        _epochs(record),
         'yes' if record['full_length'] else 'no',
         f'{record["parameters"] / 1e6:.2f} M',
         f'{record["device"]} ({record["processor"]})',
@@ -155,7 +155,12 @@ def run_table(records: Sequence[runs.Record]) -> str:
     )
   header = ['model', 'size', 'epochs', "the paper's length", 'parameters']
   header += ['device', 'wall time', 'commit']
-  note = ''
+  note = '\nWall time: of all sittings, whatever else ran meanwhile.\n'
+  if any(' of ' in _epochs(record) for record in records):
+    note += (
+      '\nEpochs `n of m`: the best validation, whose checkpoint is behind the '
+      'numbers, was after n.\n'
+    )
   if any(record.get('dirty') for record in records):
     note += '\nA `+` behind a commit: with changes that were not committed.\n'
   if any(record['wall_seconds'] is None for record in records):
@@ -164,6 +169,13 @@ def run_table(records: Sequence[runs.Record]) -> str:
       'steps is known; commit and device are those at the end.\n'
     )
   return formats.markdown_table(header, lines) + note
+
+
+def _epochs(record: runs.Record) -> str:
+  """Epochs until the checkpoint that was ranked, of all."""
+  whole = f'{record["epochs"]:.4g}'
+  best = f'{record["epochs"] * record["best_step"] / record["steps"]:.4g}'
+  return whole if best == whole else f'{best} of {whole}'
 
 
 def write(

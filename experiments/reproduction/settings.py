@@ -20,9 +20,11 @@ BUDGETS = {
   'smoke': 'a tiny model of the graph of countries that ships with the package '
   'stands in for every data set and is trained for some steps. It shows that '
   "the script runs; its numbers say nothing about the paper's",
-  'cpu': 'about 45 minutes a model on two CPU cores: 3 blocks instead of 12 '
-  '(paths: 6), rows of whole queries, and a small part of the epochs',
-  'paper': "the paper's settings in full length",
+  'cpu': 'about 45 minutes a model on two CPU cores: 3 blocks (in full: 12, '
+  'paths 6), paths also half the width, rows of whole queries, a learning rate '
+  'of 1e-3, less dropout and smoothing, and a small part of the epochs',
+  'paper': "the paper's settings, or its released implementation's, in full "
+  'length',
 }
 
 # The paper's data sets and their files in configs/.
