@@ -131,9 +131,9 @@ def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Sums of values [B, K, A, H] by attention weights [B, Q, K, A].
 
   The order of the operands is written out, also in the gradient, so that H is
-  what runs fastest in every result: with the 3 positions of a triple in its
-  place, which automatic differentiation chooses, XLA on a CPU takes ten times
-  as long.
+  what runs fastest in the results that have it: with the 3 positions of a
+  triple in its place, which automatic differentiation chooses, XLA on a CPU
+  takes ten times as long.
 
   Returns:
     [B, Q, A, H].

@@ -514,6 +514,12 @@ def test_a_profile_adds_up_the_time_of_a_step():
     ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
     ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
     ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
+    # A product of the gradient: it comes out of the transposed entities.
+    (
+      'transpose(jvp(CoKE))/CoKE.entity_logits/transpose',
+      'products with entities',
+    ),
+    ('jvp(CoKE)/CoKE.entity_logits/add', 'logits and loss'),
     ('jvp(CoKE)/blocks_1/feed_forward_norm/rsqrt', 'layer norm'),
     ('mul', 'optimizer'),
   ],

@@ -62,10 +62,17 @@ def small_config(**model):
 
 
 @pytest.mark.parametrize(
-  'model', [{}, {'dtype': 'bfloat16'}, {'remat': True}], ids=str
+  ('model', 'train'),
+  [
+    ({}, {}),
+    ({'dtype': 'bfloat16'}, {'rows': 'query'}),
+    ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
+  ],
+  ids=str,
 )
-def test_training_steps(exported, model):
+def test_training_steps(exported, model, train):
   config, graph = small_config(**model), small_models.random_graph()
+  config.train.update(train)
   coke = training.build_model(config, graph.vocabulary)
   transformation, _ = training.build_optimizer(config, 10)
   training_set = training.build_training_set(
@@ -99,6 +106,18 @@ def test_ranking(exported):
   )
   assert len(exported) > before
   check(exported, ['dot_general'])
+
+
+def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
+  monkeypatch.setattr(evaluation, '_ROWS_OF_CHUNKS', 4)
+  monkeypatch.setattr(evaluation, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
+  config, graph = small_config(), small_models.random_graph()
+  coke = training.build_model(config, graph.vocabulary)
+  params = parallel.replicate(training.init_params(coke, 0))
+  queries = queries_lib.from_triples(graph.test, graph.vocabulary)
+  ranker = evaluation.Ranker(coke)
+  ranker.filtered(params, queries, queries.known_answers(queries))
+  check(exported, ['dot_general', 'while'])
 
 
 def test_asking(exported):

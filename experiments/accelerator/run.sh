@@ -2,7 +2,7 @@
 # FB15k-237 with the paper's model on one GPU or TPU, in at most 10 minutes.
 #
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
-#     bash experiments/accelerator/run.sh [--minutes=7] [--smoke]
+#     bash experiments/accelerator/run.sh [--minutes=8] [--smoke]
 #
 # Needs the package's dependencies and matplotlib, but no network. See
 # experiments/accelerator/train.py for what it does and writes; `--smoke` takes
@@ -21,5 +21,5 @@ python3 experiments/accelerator/train.py --out="$out" --work="$work/run" "$@" \
 #   cat model.tar.gz.* | tar xz
 python3 -m coke_jax.main --mode=export --workdir="$work/run" \
   --output="$work/model"
-tar cz -C "$work" model | split -b 15M - "$out/model.tar.gz."
+tar cz -C "$work" model | split -b 15000000 - "$out/model.tar.gz."
 ls -l "$out"

@@ -1,6 +1,6 @@
 """Trains the paper's model of FB15k-237 as long as the given minutes allow.
 
-    python experiments/accelerator/train.py --out=DIR --work=DIR --minutes=7
+    python experiments/accelerator/train.py --out=DIR --work=DIR --minutes=8
 
 1. Says versions and devices; without a GPU or TPU it goes no further.
 2. Times steps at several batch sizes, in float32 and bfloat16, both kinds of

@@ -28,7 +28,7 @@ from typing import Any
 # Attention has its small products, of queries, keys, and values, with it.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
-  'products with entities': r'entity_logits/.*dot_general|entity_logits/dot',
+  'products with entities': r'entity_logits/(.*dot_general|transpose)',
   'attention': r'bqah|bqka|/attention/(?!query_key_value|output)',
   'products of blocks': r'dot_general',
   'layer norm': r'norm/',
