@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 # FB15k, WN18, FB15k-237 and WN18RR are the paper's.
 CONFIGS = {
   'codex_m': ('CoDEx-M', 7.63),
-  'codex_s': ('CoDEx-S', 3.76),
+  'codex_s': ('CoDEx-S', 2.18),
   'countries': ('countries', 3.16),
   'countries_paths': ('countries', 1.04),
   'example': ('countries', 0.49),
