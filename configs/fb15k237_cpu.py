@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/fb15k237_cpu.py
 
-A quarter of the paper's depth, rows of whole queries, a higher learning rate
-for the fewer and larger steps, and less dropout and smoothing, which a small
-model would not live up to in so few epochs.
+A quarter of the paper's depth and rows of whole queries; for the fewer and
+larger steps a higher learning rate, less dropout and smoothing, and more weight
+decay. Test MRR .325, see docs/performance.md.
 """
 
 import ml_collections
