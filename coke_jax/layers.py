@@ -126,6 +126,10 @@ def _matmul_backward(
 _matmul.defvjp(_matmul_forward, _matmul_backward)
 
 
+# The axes that are not multiplied over, of weights and of values.
+_BATCH_AND_HEAD = ((0, 3), (0, 2))
+
+
 @jax.custom_vjp
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Sums of values [B, K, A, H] by attention weights [B, Q, K, A].
@@ -140,10 +144,6 @@ def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """
   mixed = jax.lax.dot_general(weights, value, (((2,), (1,)), _BATCH_AND_HEAD))
   return mixed.transpose(0, 2, 1, 3)
-
-
-# The axes that are not multiplied over, of weights and of values.
-_BATCH_AND_HEAD = ((0, 3), (0, 2))
 
 
 def _mix_forward(

@@ -27,7 +27,7 @@ def benchmark_folder():
   def folder(name: str) -> pathlib.Path:
     path = BENCHMARKS / name
     if not path.is_dir():
-      pytest.skip(f'no copy of {name} in ../shared/data')
+      pytest.skip(f'no copy of {name} beside this repository')
     return path
 
   return folder

@@ -329,7 +329,7 @@ def test_numbers_as_text():
 def test_the_papers_numbers():
   path = ROOT.parent / 'shared' / 'paper' / 'results.json'
   if not path.is_file():
-    pytest.skip('no copy of the paper in ../shared/paper')
+    pytest.skip('no copy of the paper beside this repository')
   printed = read(path)
   metrics = printed['link_prediction'].pop('metrics')
   assert metrics == list(paper.LINK_PREDICTION_METRICS)

@@ -245,7 +245,7 @@ def test_graph_against_sets(tmp_path, train, valid, test):
 @pytest.mark.parametrize('name', PUBLISHED)
 def test_published_counts(name):
   if not (DATA / name).is_dir():
-    pytest.skip(f'no copy of {name} in ../shared/data')
+    pytest.skip(f'no copy of {name} beside this repository')
   entities, relations, lines, unseen = PUBLISHED[name]
   read = graph.read_graph(DATA / name, name, LAYOUT)
   assert read.vocabulary.num_entities == entities

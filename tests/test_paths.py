@@ -423,7 +423,7 @@ def test_two_processes_at_once(tmp_path):
 
 def expected_counts(name):
   if not (PAPER / 'results.json').is_file():
-    pytest.skip('no copy of the paper in ../shared/paper')
+    pytest.skip('no copy of the paper beside this repository')
   return json.loads((PAPER / 'results.json').read_text())['datasets'][name]
 
 
