@@ -1,9 +1,9 @@
 """coke_jax: contextualized knowledge graph embedding (CoKE) in JAX and Flax."""
 
-from coke_jax.loading import EXAMPLE_MODEL, load
-from coke_jax.predict import Model
-from coke_jax.questions import QuestionError
-from coke_jax.records import Prediction, Ranking
+from coke_jax.predict.load import EXAMPLE_MODEL, load
+from coke_jax.predict.model import Model
+from coke_jax.predict.questions import QuestionError
+from coke_jax.predict.records import Prediction, Ranking
 from coke_jax.version import __version__
 
 __all__ = [

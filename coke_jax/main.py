@@ -19,7 +19,10 @@ from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
-from coke_jax import command_line, interruption, modes, workdir
+from coke_jax.cli import arguments, commands
+from coke_jax.cli import flags as flags_lib
+from coke_jax.storage import workdir
+from coke_jax.training import interruption
 
 FLAGS = flags.FLAGS
 
@@ -29,16 +32,20 @@ CONFIG = config_flags.DEFINE_config_file(
   'A file with get_config(), such as those in configs/. '
   'Not needed when --workdir holds a run: its own settings are used.',
 )
+
+
 WORKDIR = flags.DEFINE_string(
   'workdir',
   '',
   'The folder of the run: settings, checkpoints, metrics.jsonl, results.json. '
   'Default: runs/<name of the config file>.',
 )
+
+
 MODE = flags.DEFINE_enum(
   'mode',
   'train',
-  list(modes.MODES),
+  list(commands.MODES),
   'train: train (or continue), then rank the test split with the best '
   'checkpoint. evaluate: rank a split with the best checkpoint of --workdir. '
   'predict: answer the questions of --input. embed: write the embeddings of '
@@ -47,7 +54,9 @@ MODE = flags.DEFINE_enum(
   '--output. sample-paths: write paths sampled from a graph of '
   'triples, as files, into --workdir.',
 )
-command_line.define_options()
+
+
+flags_lib.define_options()
 
 
 def main(argv: Sequence[str]) -> int | None:
@@ -56,29 +65,29 @@ def main(argv: Sequence[str]) -> int | None:
     raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
   if not FLAGS['verbosity'].present:  # the libraries below log every step
     absl_logging.set_verbosity(absl_logging.WARNING)
-  if wrong := command_line.not_of_mode(MODE.value):
-    return command_line.fail(wrong)
+  if wrong := flags_lib.not_of_mode(MODE.value):
+    return arguments.fail(wrong)
   try:
     config: ml_collections.ConfigDict | None = CONFIG.value
   except workdir.WorkdirError as error:  # settings of an earlier run
-    return command_line.fail(str(error))
+    return arguments.fail(str(error))
   if config is None:
-    return command_line.fail(
+    return arguments.fail(
       f'{WORKDIR.value}: no config.json: expected a folder that training '
       'wrote, or --config=<file>'
       if WORKDIR.value
       else 'expected --config=<file>, or --workdir=<folder of an earlier run>'
     )
-  folder = WORKDIR.value or command_line.default_workdir(
+  folder = WORKDIR.value or arguments.default_workdir(
     config_flags.get_config_filename(FLAGS['config'])
   )
   try:
     with interruption.Watch() as watch, watch.at_once():
-      modes.MODES[MODE.value](config, folder, command_line.options())
+      commands.MODES[MODE.value](config, folder, flags_lib.options())
   except BrokenPipeError:
     raise  # see `entry_point`
-  except modes.EXPECTED_ERRORS as error:
-    return command_line.fail(str(error))
+  except commands.EXPECTED_ERRORS as error:
+    return arguments.fail(str(error))
   except interruption.Interruption as stop:
     print(stop, file=sys.stderr)
     interruption.leave(stop.exit_status)
@@ -88,12 +97,12 @@ def main(argv: Sequence[str]) -> int | None:
 def entry_point() -> None:
   """The console script `coke`."""
   # In place, because the config flag looks for its overrides there.
-  sys.argv[:] = command_line.prepare(sys.argv)
-  with command_line.quiet_without_reader():
-    if command_line.wants_help(sys.argv):
-      print(command_line.help_text(__doc__))
+  sys.argv[:] = arguments.prepare(sys.argv)
+  with arguments.quiet_without_reader():
+    if arguments.wants_help(sys.argv):
+      print(arguments.help_text(__doc__))
       return
-    app.run(main, flags_parser=command_line.parse_flags)
+    app.run(main, flags_parser=arguments.parse_flags)
 
 
 if __name__ == '__main__':

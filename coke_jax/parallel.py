@@ -5,11 +5,13 @@ first axis, one piece a device. Functions that run on the devices see one piece
 and meet the others by `sum_over_devices`.
 """
 
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_collections
 import numpy as np
 
 _AXIS = 'devices'
@@ -102,3 +104,10 @@ def check_divides(batch_size: int, what: str) -> None:
       f'evenly: expected a multiple of {count}, such as '
       f'{" or ".join(map(str, near))}'
     )
+
+
+def prepare_jax(config: ml_collections.ConfigDict) -> None:
+  """Turns on the persistent compilation cache that a config names."""
+  if config.compilation_cache_dir:
+    folder = pathlib.Path(config.compilation_cache_dir).expanduser()
+    jax.config.update('jax_compilation_cache_dir', str(folder))

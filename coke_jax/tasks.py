@@ -7,19 +7,23 @@ rest of the program treats all tasks alike.
 import time
 from typing import Any, Protocol
 
+import jax.numpy as jnp
 import ml_collections
 
-from coke_jax import evaluation, link_prediction, path_queries
 from coke_jax.data import (
   arrays,
   benchmarks,
-  files,
   path_cache,
   queries,
+  triple_files,
   walks,
 )
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import paths as paths_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.evaluate import link_prediction, path_queries
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.model import encoder
 
 
 class Task(Protocol):
@@ -38,7 +42,7 @@ class Task(Protocol):
 
   def evaluate(
     self,
-    ranker: evaluation.Ranker,
+    ranker: ranker_lib.Ranker,
     params: Any,
     split: str,
     *,
@@ -68,8 +72,8 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
   """Finds and reads the data that a config names, and says what was read.
 
   Raises:
-    files.DataError: it cannot be found or read, or a known data set has other
-      counts than published.
+    text_files.DataError: it cannot be found or read, or a known data set has
+      other counts than published.
   """
   settings = config.data
   folder = benchmarks.locate(settings.name, settings.dir or None)
@@ -80,10 +84,10 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
       folder, settings.name, path_format(config)
     )
   else:
-    data = graph_lib.read_graph(
+    data = triple_files.read_graph(
       folder,
       settings.name,
-      files.TripleFormat(
+      triple_files.TripleFormat(
         tuple(settings.columns.split()), settings.delimiter, settings.header
       ),
     )
@@ -113,4 +117,32 @@ def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:
   settings = config.data
   return paths_lib.PathFormat(
     settings.delimiter, settings.relation_delimiter, settings.inverse_marker
+  )
+
+
+def build_model(
+  config: ml_collections.ConfigDict,
+  vocabulary: vocabulary_lib.Vocabulary,
+  max_length: int = 3,
+) -> encoder.CoKE:
+  """The model that a config describes, for the labels of a data set.
+
+  Args:
+    config: the settings.
+    vocabulary: the labels.
+    max_length: tokens in the longest sequence; 3 for triples.
+  """
+  settings = config.model
+  return encoder.CoKE(
+    num_entities=vocabulary.num_entities,
+    num_tokens=vocabulary.num_tokens,
+    pad_id=vocabulary.pad_id,
+    max_length=max_length,
+    num_layers=settings.num_layers,
+    hidden_size=settings.hidden_size,
+    num_heads=settings.num_heads,
+    feed_forward_size=settings.feed_forward_size,
+    dropout=settings.dropout,
+    dtype=jnp.dtype(settings.dtype),
+    remat=settings.remat,
   )

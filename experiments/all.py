@@ -26,7 +26,8 @@ from reproduction import options as options_lib
 from reproduction import runs
 
 from coke_jax import config as config_lib
-from coke_jax import modes, workdir
+from coke_jax.cli import commands
+from coke_jax.storage import workdir
 
 SCRIPTS: dict[str, ModuleType] = {
   module.NAME: module
@@ -82,7 +83,7 @@ def _attempt(script: ModuleType, options: options_lib.Options) -> str:
   """Runs a script; gives what went wrong, or nothing."""
   try:
     script.make(options)
-  except modes.EXPECTED_ERRORS as error:
+  except commands.EXPECTED_ERRORS as error:
     print(f'error: {error}', file=sys.stderr)
     return str(error)
   except Exception as error:  # the other scripts are to run all the same

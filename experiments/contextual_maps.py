@@ -18,7 +18,7 @@ from reproduction import formats, report, runs, settings
 from reproduction import options as options_lib
 
 import coke_jax
-from coke_jax.data import benchmarks, files
+from coke_jax.data import benchmarks, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.plots import contextual_maps, map_plots, map_selection, plot_style
 from coke_jax.plots import readable_names as names_lib
@@ -132,7 +132,7 @@ def _given_names(
     )
     for path in sorted(folder.glob('entity2text.txt*')):
       given.update(names_lib.read_names(path))
-  except files.DataError as error:  # the model has its data, but no names
+  except text_files.DataError as error:  # the model has its data, but no names
     print(f'entities keep their labels: {error}')
   return {label: name for label, name in given.items() if label in known}
 

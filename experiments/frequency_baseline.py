@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import evaluation, link_prediction, path_queries, tasks
+from coke_jax import tasks
 from coke_jax.data import graph as graph_lib
-from coke_jax.data import paths as paths_lib
 from coke_jax.data import queries as queries_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.evaluate import link_prediction, path_queries
+from coke_jax.evaluate import ranks as ranks_lib
 
 
 def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
@@ -45,7 +47,7 @@ def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
     better.append((competing & (scores > scores[gold])).sum())
     equal.append((competing & (scores == scores[gold])).sum())
     candidates.append(competing.sum() + 1)
-  ranks = evaluation.Ranks(*map(np.array, (better, equal, candidates)))
+  ranks = ranks_lib.Ranks(*map(np.array, (better, equal, candidates)))
   return task.summarize(ranks, split)
 
 
@@ -58,7 +60,7 @@ def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
   head, relation, tail = data.train.single_edges().T
   inverse = data.inverse[relation]
   np.add.at(frequency, (relation, tail), 1)
-  there = inverse != paths_lib.NO_RELATION
+  there = inverse != vocabulary_lib.NO_RELATION
   np.add.at(frequency, (inverse[there], head[there]), 1)
   sets = task.sets(split)
   target = data.split(split).target
@@ -74,7 +76,7 @@ def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
     better.append((competing & (scores > gold_score)).sum(axis=1))
     equal.append((competing & (scores == gold_score)).sum(axis=1))
     candidates.append(competing.sum(axis=1) + 1)
-  ranks = evaluation.Ranks(*map(np.concatenate, (better, equal, candidates)))
+  ranks = ranks_lib.Ranks(*map(np.concatenate, (better, equal, candidates)))
   return task.summarize(ranks, split)
 
 

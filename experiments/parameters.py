@@ -15,8 +15,9 @@ import jax
 from reproduction import formats, paper, report, runs, settings
 from reproduction import options as options_lib
 
-from coke_jax import model, training
+from coke_jax import tasks
 from coke_jax.data import vocabulary
+from coke_jax.model import encoder
 
 NAME = 'parameters'
 TITLE = 'Parameter efficiency'
@@ -114,9 +115,9 @@ def count_paper_parameters(dataset: str) -> int:
     tuple(map(str, range(entities))), tuple(map(str, range(relations)))
   )
   config = settings.load_config(settings.TRIPLES[dataset])
-  coke = training.build_model(config, labels)
-  shapes = jax.eval_shape(lambda: training.init_params(coke, 0))
-  return int(model.count_parameters(shapes))
+  coke = tasks.build_model(config, labels)
+  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
+  return int(encoder.count_parameters(shapes))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 from reproduction import formats
 from reproduction import options as options_lib
 
-from coke_jax import workdir
+from coke_jax.storage import workdir
 
 # Of the valid split; the first of them that a task has decides.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')

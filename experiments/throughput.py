@@ -21,8 +21,10 @@ from benchmarks import coke_steps
 from reproduction import document, provenance, runs, settings, throughput_table
 from reproduction import options as options_lib
 
-from coke_jax import modes, parallel, tasks, workdir
+from coke_jax import parallel, tasks
+from coke_jax.cli import commands
 from coke_jax.data import batches
+from coke_jax.storage import workdir
 
 
 def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   with options_lib.stoppable():
     try:
       measured = [measure(run, given.steps) for run in needed]
-    except modes.EXPECTED_ERRORS as error:
+    except commands.EXPECTED_ERRORS as error:
       sys.exit(f'error: {error}')
   path = out / f'{_slug(parallel.describe_devices())}.json'
   out.mkdir(parents=True, exist_ok=True)

@@ -11,8 +11,10 @@ import jax
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, predict, training
+from coke_jax import parallel, tasks
 from coke_jax.data import graph, vocabulary, walks
+from coke_jax.model import encoder
+from coke_jax.predict import model as model_lib
 
 ENTITIES = tuple(f'e{i:02}' for i in range(20))
 RELATIONS = ('likes', 'near')
@@ -89,16 +91,16 @@ class TableModel:
 
 
 def table_model(data=None, max_length=3, max_path_length=1, levels=4):
-  """A `predict.Model` whose scores are those of a table."""
+  """A `model.Model` whose scores are those of a table."""
   data = data or random_graph()
   scored = TableModel(data.vocabulary, max_length)
   params = parallel.replicate(scored.tables(levels))
-  return predict.Model(scored, params, data, max_path_length)
+  return model_lib.Model(scored, params, data, max_path_length)
 
 
 def with_labels(model, entities=ENTITIES, relations=RELATIONS):
   """The same triples and scores, what is compiled included, by other names."""
-  renamed = predict.Model(
+  renamed = model_lib.Model(
     model.encoder,
     model._scorer.params,
     random_graph(tuple(entities), tuple(relations)),
@@ -123,18 +125,18 @@ def small_config(kind='triples', length=1):
 def coke_params(model, seed=0):
   """Random parameters, large enough for scores to differ."""
   generator = np.random.default_rng(seed)
-  shapes = jax.eval_shape(lambda: training.init_params(model, 0))
+  shapes = jax.eval_shape(lambda: encoder.init_params(model, 0))
   return jax.tree.map(
     lambda leaf: generator.normal(0, 0.5, leaf.shape).astype(np.float32), shapes
   )
 
 
 def coke_model(data=None, max_length=3, max_path_length=1):
-  """A `predict.Model` of a CoKE with random parameters."""
+  """A `model.Model` of a CoKE with random parameters."""
   data = data or random_graph()
-  model = training.build_model(small_config(), data.vocabulary, max_length)
+  model = tasks.build_model(small_config(), data.vocabulary, max_length)
   params = parallel.replicate(coke_params(model))
-  return predict.Model(model, params, data, max_path_length)
+  return model_lib.Model(model, params, data, max_path_length)
 
 
 # ------------------------------------------------------------------ references

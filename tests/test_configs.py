@@ -7,8 +7,9 @@ import jax
 import pytest
 
 from coke_jax import config as config_lib
-from coke_jax import model, training
+from coke_jax import tasks
 from coke_jax.data import benchmarks, vocabulary
+from coke_jax.model import encoder
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
@@ -68,9 +69,9 @@ def test_config(name):
     tuple(map(str, range(published.entities))),
     tuple(map(str, range(relations))),
   )
-  coke = training.build_model(config, labels, config.data.max_path_length + 2)
-  shapes = jax.eval_shape(lambda: training.init_params(coke, 0))
-  assert round(model.count_parameters(shapes) / 1e6, 2) == millions
+  coke = tasks.build_model(config, labels, config.data.max_path_length + 2)
+  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
+  assert round(encoder.count_parameters(shapes) / 1e6, 2) == millions
 
 
 @pytest.mark.parametrize('name', sorted(PUBLISHED))

@@ -7,8 +7,12 @@ import pytest
 import small_models
 
 from coke_jax import config as config_lib
-from coke_jax import evaluation, parallel, predict, training
+from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.model import encoder
+from coke_jax.predict import model as model_lib
+from coke_jax.training import train_state, train_step
 
 PLATFORMS = ('cuda', 'tpu')
 
@@ -73,29 +77,29 @@ def small_config(**model):
 def test_training_steps(exported, model, train):
   config, graph = small_config(**model), small_models.random_graph()
   config.train.update(train)
-  coke = training.build_model(config, graph.vocabulary)
-  transformation, _ = training.build_optimizer(config, 10)
-  training_set = training.build_training_set(
+  coke = tasks.build_model(config, graph.vocabulary)
+  transformation, _ = train_state.build_optimizer(config, 10)
+  training_set = train_step.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
     graph.vocabulary.pad_id,
   )
-  step = training.make_train_step(
+  step = train_step.make_train_step(
     coke, transformation, target_mass=0.8, steps_per_call=2
   )
-  state = parallel.replicate(training.init_state(coke, transformation, 0))
+  state = parallel.replicate(train_state.init_state(coke, transformation, 0))
   run = list(training_set.epoch(0))[:2]
-  _, metrics = step(state, run, training.dropout_key(0))
+  _, metrics = step(state, run, encoder.dropout_key(0))
   assert metrics['loss'].shape == (2,)
   check(exported, ['dot_general', 'while', 'all_reduce'])
 
 
 def test_ranking(exported):
   config, graph = small_config(), small_models.random_graph()
-  coke = training.build_model(config, graph.vocabulary)
-  params = parallel.replicate(training.init_params(coke, 0))
+  coke = tasks.build_model(config, graph.vocabulary)
+  params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
-  ranker = evaluation.Ranker(coke, 4)
+  ranker = ranker_lib.Ranker(coke, 4)
   ranker.filtered(params, queries, queries.known_answers(queries))
   check(exported, ['dot_general'])
   before = len(exported)
@@ -109,21 +113,21 @@ def test_ranking(exported):
 
 
 def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
-  monkeypatch.setattr(evaluation, '_ROWS_OF_CHUNKS', 4)
-  monkeypatch.setattr(evaluation, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
+  monkeypatch.setattr(ranker_lib, '_ROWS_OF_CHUNKS', 4)
+  monkeypatch.setattr(ranker_lib, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
   config, graph = small_config(), small_models.random_graph()
-  coke = training.build_model(config, graph.vocabulary)
-  params = parallel.replicate(training.init_params(coke, 0))
+  coke = tasks.build_model(config, graph.vocabulary)
+  params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
-  ranker = evaluation.Ranker(coke)
+  ranker = ranker_lib.Ranker(coke)
   ranker.filtered(params, queries, queries.known_answers(queries))
   check(exported, ['dot_general', 'while'])
 
 
 def test_asking(exported):
   config, graph = small_config(), small_models.random_graph()
-  coke = training.build_model(config, graph.vocabulary)
-  model = predict.Model(coke, training.init_params(coke, 0), graph, 1)
+  coke = tasks.build_model(config, graph.vocabulary)
+  model = model_lib.Model(coke, encoder.init_params(coke, 0), graph, 1)
   model.predict([('e01', 'likes', '?')], top=2)
   model.score([('e01', 'likes', 'e02')])
   check(exported, ['dot_general'])

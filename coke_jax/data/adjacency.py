@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse
 
-from coke_jax.data import paths as paths_lib
-from coke_jax.data import queries as queries_lib
+from coke_jax.data import grouping, vocabulary
 
 # The most edges followed in one sparse product: bounds its memory (~200 MB).
 _EDGES_AT_ONCE = 1 << 24
@@ -50,7 +49,7 @@ class EntitySets:
     """
     starts, counts = self.indptr[self.set_of[rows]], self.sizes[rows]
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return indptr, self.indices[queries_lib.ranges(starts, counts)]
+    return indptr, self.indices[grouping.ranges(starts, counts)]
 
   def mask(self, rows: np.ndarray) -> np.ndarray:
     """Whether each entity is in the set of each of some rows: bool [B, V]."""
@@ -143,7 +142,7 @@ class Adjacency:
     """
     _check_ids('source', source, 0, self.num_entities)
     _check_ids('relations', relations, -1, self.num_relations)
-    walked = relations != paths_lib.NO_RELATION
+    walked = relations != vocabulary.NO_RELATION
     if (walked[:, 1:] & ~walked[:, :-1]).any():
       raise ValueError('relations have gaps: expected NO_RELATION on the right')
     lengths = walked.sum(axis=1)
@@ -248,7 +247,7 @@ def from_triples(
   """
   back = triples[:, ::-1].copy()  # tail, relation, head
   back[:, 1] = inverse[triples[:, 1]]
-  both = np.concatenate([triples, back[back[:, 1] != paths_lib.NO_RELATION]])
+  both = np.concatenate([triples, back[back[:, 1] != vocabulary.NO_RELATION]])
   edges = _distinct(both)
   counts = np.bincount(edges[:, 1], minlength=len(inverse))
   start = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

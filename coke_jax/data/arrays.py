@@ -54,7 +54,7 @@ def from_arrays(
     )
     for split in graph_lib.SPLITS
   }
-  no_relation = paths_lib.NO_RELATION
+  no_relation = vocabulary_lib.NO_RELATION
   for split, paths in sets.items():
     _check(split, paths.source, 0, vocabulary.num_entities)
     _check(split, paths.target, 0, vocabulary.num_entities)

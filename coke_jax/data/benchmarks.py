@@ -18,7 +18,7 @@ import zlib
 
 import tqdm
 
-from coke_jax.data import files, user_cache
+from coke_jax.data import text_files, user_cache
 
 _TIMEOUT_SECONDS = 60
 _MAX_BYTES = 64 << 20  # of one download, and of one file inside an archive
@@ -53,6 +53,8 @@ _ROTATE = (
   f'{_GITHUB}/DeepGraphLearning/KnowledgeGraphEmbedding/'
   '2e440e0f9c687314d5ff67ead68ce985dc446e3a/data'
 )
+
+
 _CODEX = (
   f'{_GITHUB}/tsafavi/codex/3132e426c2a6b643b70bad679905a3a6270be440/'
   'data/triples'
@@ -113,6 +115,8 @@ _BENCHMARKS = {
     75_043, 26, (6_266_058, 27_163, 109_557), splits=('train', 'dev', 'test')),
   'countries': Benchmark(5_853, 13, (6_953, 235, 235)),
 }
+
+
 # fmt: on
 _SHIPPED = pathlib.Path(__file__).resolve().parent  # holds the folder countries
 
@@ -141,20 +145,22 @@ def locate(
   if directory:
     folder = pathlib.Path(directory).expanduser()
     if not folder.is_dir():
-      raise files.DataError(f'{folder}: expected the folder of {name!r} here')
+      raise text_files.DataError(
+        f'{folder}: expected the folder of {name!r} here'
+      )
     return folder
   root = os.environ.get('COKE_DATA_DIR', '')
   if root and name and (pathlib.Path(root) / name).is_dir():
     return pathlib.Path(root) / name
   if name not in _BENCHMARKS:
-    raise files.DataError(_unknown(name, root))
+    raise text_files.DataError(_unknown(name, root))
   if (_SHIPPED / name).is_dir():
     return _SHIPPED / name
 
   cached = user_cache.folder('data') / name
   if cached.is_dir():
     for split in _BENCHMARKS[name].splits:
-      files.find_split(cached, 'valid' if split == 'dev' else split)
+      text_files.find_split(cached, 'valid' if split == 'dev' else split)
     return cached
   if not _BENCHMARKS[name].address:
     reason = 'no public address is known'
@@ -173,7 +179,7 @@ def locate(
       zlib.error,
     ) as error:
       reason = f'{_BENCHMARKS[name].address}: {type(error).__name__}: {error}'
-  raise files.DataError(_missing(name, root, cached, reason))
+  raise text_files.DataError(_missing(name, root, cached, reason))
 
 
 def check_counts(
@@ -196,7 +202,7 @@ def check_counts(
     if ours != theirs
   ]
   if differences:
-    raise files.DataError(
+    raise text_files.DataError(
       f'{name}: these are not the published files: {"; ".join(differences)}. '
       'Give a graph of your own another name'
     )

@@ -20,6 +20,8 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
   '.bz2': bz2.BZ2Decompressor,
   '.xz': lambda: lzma.LZMADecompressor(memlimit=_MOST_XZ_MEMORY),
 }
+
+
 SUFFIXES = tuple(_DECOMPRESSORS)
 
 # What reading a file that `open_file` has opened can raise.

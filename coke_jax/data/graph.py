@@ -1,11 +1,11 @@
 """A knowledge graph: labelled triples in three splits, as integer arrays."""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
-from coke_jax.data import files, queries, vocabulary
+from coke_jax.data import grouping
+from coke_jax.data import vocabulary as vocabulary_lib
 
 SPLITS = ('train', 'valid', 'test')
 _UNSEEN = ('unseen entity', 'unseen relation')
@@ -24,7 +24,7 @@ class KnowledgeGraph:
   """
 
   name: str
-  vocabulary: vocabulary.Vocabulary
+  vocabulary: vocabulary_lib.Vocabulary
   train: np.ndarray
   valid: np.ndarray
   test: np.ndarray
@@ -41,7 +41,7 @@ class KnowledgeGraph:
 
   def num_distinct(self, split: str) -> int:
     """How many different triples a split holds."""
-    return queries.group_rows(self.split(split))[1]
+    return grouping.group_rows(self.split(split))[1]
 
   def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
     """Whether a triple's head or tail is in no training triple: bool [N]."""
@@ -76,50 +76,7 @@ class KnowledgeGraph:
   def _num_in_train(self, triples: np.ndarray) -> int:
     """How many of some triples [N, 3] are training triples, too."""
     both = np.concatenate([self.train, triples])
-    group, num_groups = queries.group_rows(both)
+    group, num_groups = grouping.group_rows(both)
     in_train = np.zeros(num_groups, dtype=bool)
     in_train[group[: len(self.train)]] = True
     return int(in_train[group[len(self.train) :]].sum())
-
-
-def read_graph(
-  folder: pathlib.Path,
-  name: str,
-  layout: files.TripleFormat,
-) -> KnowledgeGraph:
-  """Reads the `train`, `valid` and `test` files of a folder.
-
-  Args:
-    folder: where the files are; see `files.find_split` for their names.
-    name: what results call this graph.
-    layout: how the lines are laid out.
-
-  Returns:
-    The graph, its labels sorted, so that the same files give the same ids.
-
-  Raises:
-    files.DataError: a file is missing, a line is wrong, or train is empty.
-  """
-  entities, relations = files.LabelIndex(), files.LabelIndex()
-  paths = {split: files.find_split(folder, split) for split in SPLITS}
-  read = {
-    split: files.read_triples(path, entities, relations, layout)
-    for split, path in paths.items()
-  }
-  if not len(read['train']):
-    raise files.DataError(f'{paths["train"]}: holds no triple to train on')
-  entity_labels, entity_places = vocabulary.sort_labels(entities)
-  relation_labels, relation_places = vocabulary.sort_labels(relations)
-
-  def to_ids(triples: np.ndarray) -> np.ndarray:  # int32 [lines, 3]
-    head, relation, tail = triples.T
-    return np.stack(
-      [entity_places[head], relation_places[relation], entity_places[tail]],
-      axis=1,
-    )
-
-  return KnowledgeGraph(
-    name=name,
-    vocabulary=vocabulary.Vocabulary(entity_labels, relation_labels),
-    **{split: to_ids(triples) for split, triples in read.items()},
-  )

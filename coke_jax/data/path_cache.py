@@ -7,7 +7,14 @@ import pathlib
 
 import numpy as np
 
-from coke_jax.data import arrays, files, graph, path_files, user_cache
+from coke_jax.data import (
+  arrays,
+  atomic_files,
+  graph,
+  path_files,
+  text_files,
+  user_cache,
+)
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
@@ -36,7 +43,7 @@ def read_paths_cached(
     cache_folder: where cache files are; None is the user's own cache.
 
   Raises:
-    files.DataError: as `path_files.read_paths`.
+    text_files.DataError: as `path_files.read_paths`.
   """
   folder_of_caches = cache_folder or user_cache.folder('paths')
   cache = folder_of_caches / f'{_content_key(folder, layout)}.npz'
@@ -57,7 +64,9 @@ def read_paths_cached(
 
 def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
   """SHA-256 of the files' content, the format and the cache's version."""
-  found = {split: files.find_split(folder, split) for split in graph.SPLITS}
+  found = {
+    split: text_files.find_split(folder, split) for split in graph.SPLITS
+  }
   roles = [*found.items()]
   for split, pair in path_files.find_deduction(found).items():
     roles.extend((f'{split} part', path) for path in pair)
@@ -67,7 +76,7 @@ def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
       with path.open('rb') as stream:
         digest = hashlib.file_digest(stream, 'sha256').hexdigest()
     except OSError as error:
-      raise files.DataError(f'{path}: cannot be read: {error}') from error
+      raise text_files.DataError(f'{path}: cannot be read: {error}') from error
     parts.append(f'{role} {digest}')
   return hashlib.sha256('\n'.join(parts).encode()).hexdigest()
 
@@ -80,7 +89,7 @@ def _save(cache: pathlib.Path, data: paths_lib.PathData) -> None:
     **arrays.to_arrays(data),
   }
   cache.parent.mkdir(parents=True, exist_ok=True)
-  with files.whole_file(cache) as path, path.open('wb') as stream:
+  with atomic_files.whole_file(cache) as path, path.open('wb') as stream:
     np.savez(stream, allow_pickle=False, **packed)
 
 

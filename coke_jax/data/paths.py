@@ -11,11 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coke_jax.data import files, graph
+from coke_jax.data import graph, text_files
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
-
-NO_RELATION = -1  # fills a path's relations to the width of the longest path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +33,13 @@ class PathFormat:
   def __post_init__(self) -> None:
     for name, value in dataclasses.asdict(self).items():
       if not value or '\n' in value or '\r' in value:
-        raise files.DataError(
+        raise text_files.DataError(
           f'{name} is {value!r}: expected at least one character and no line '
           'end'
         )
       for other, text in dataclasses.asdict(self).items():
         if name != other and value in text:
-          raise files.DataError(
+          raise text_files.DataError(
             f'{name} is {value!r} and {other} is {text!r}: expected neither '
             'to contain the other'
           )
@@ -76,7 +74,9 @@ class PathSet:
   @property
   def length(self) -> np.ndarray:
     """How many relations each path has: int32 [N]."""
-    return (self.relations != NO_RELATION).sum(axis=1, dtype=np.int32)
+    return (self.relations != vocabulary_lib.NO_RELATION).sum(
+      axis=1, dtype=np.int32
+    )
 
   @property
   def last_relation(self) -> np.ndarray:
@@ -230,7 +230,7 @@ def queries_from_paths(
     vocabulary.pad_id,
     dtype=np.int32,
   )
-  walked = paths.relations != NO_RELATION
+  walked = paths.relations != vocabulary_lib.NO_RELATION
   tokens[:, 1:-1][walked] = paths.relations[walked] + vocabulary.num_entities
   tokens[:, 0] = paths.source
   tokens[rows, end] = paths.target

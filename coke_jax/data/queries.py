@@ -9,6 +9,7 @@ import dataclasses
 
 import numpy as np
 
+from coke_jax.data import grouping
 from coke_jax.data import vocabulary as vocabulary_lib
 
 
@@ -53,8 +54,8 @@ class Queries:
     return Queries(
       self.tokens[rows],
       self.mask_position[rows],
-      _indptr(counts),
-      self.indices[ranges(self.indptr[rows], counts)],
+      grouping.indptr_of(counts),
+      self.indices[grouping.ranges(self.indptr[rows], counts)],
     )
 
   def grouped(self) -> 'Queries':
@@ -63,7 +64,9 @@ class Queries:
     Answers are counted as often as they are given: an answer of two equal rows
     is there twice. Rows come in the order of their first appearance.
     """
-    group, num_groups = group_rows(self.tokens)  # equal tokens, equal masks
+    group, num_groups = grouping.group_rows(
+      self.tokens
+    )  # equal tokens, equal masks
     answer_group = np.repeat(group, self.num_answers)
     order = np.argsort(answer_group, kind='stable')
     first = np.full(num_groups, len(self), dtype=np.int64)
@@ -72,7 +75,7 @@ class Queries:
     merged = Queries(
       self.tokens[first],
       self.mask_position[first],
-      _indptr(counts),
+      grouping.indptr_of(counts),
       self.indices[order],
     )
     return merged.take(np.argsort(first))
@@ -86,23 +89,23 @@ class Queries:
     """
     rows = len(self)
     both = np.concatenate([self.tokens, known.tokens])
-    group, num_groups = group_rows(both)
+    group, num_groups = grouping.group_rows(both)
     answer_group = np.repeat(group[rows:], known.num_answers)
     span = int(known.indices.max(initial=0)) + 1
     # NumPy 2.4 sorts faster than it hashes: return_index makes it sort.
     pairs, _ = np.unique(answer_group * span + known.indices, return_index=True)
     counts = np.bincount(pairs // span, minlength=num_groups)
-    starts = _indptr(counts)[:-1]
+    starts = grouping.indptr_of(counts)[:-1]
     asked = group[:rows]
     indices = (pairs % span).astype(np.int32)
     return (
-      _indptr(counts[asked]),
-      indices[ranges(starts[asked], counts[asked])],
+      grouping.indptr_of(counts[asked]),
+      indices[grouping.ranges(starts[asked], counts[asked])],
     )
 
   def total_answers(self) -> np.ndarray:
     """How many answers all rows of the same tokens have together: int64 [N]."""
-    group, num_groups = group_rows(self.tokens)
+    group, num_groups = grouping.group_rows(self.tokens)
     totals = np.zeros(num_groups, dtype=np.int64)
     np.add.at(totals, group, self.num_answers)
     return totals[group]
@@ -111,12 +114,14 @@ class Queries:
     """The same queries, rows with more than `most` answers cut into several."""
     pieces = np.maximum(-(-self.num_answers // most), 1)
     rows = np.repeat(np.arange(len(self)), pieces)
-    piece = np.arange(len(rows)) - np.repeat(_indptr(pieces)[:-1], pieces)
+    piece = np.arange(len(rows)) - np.repeat(
+      grouping.indptr_of(pieces)[:-1], pieces
+    )
     counts = np.minimum(self.num_answers[rows] - piece * most, most)
     return Queries(
       self.tokens[rows],
       self.mask_position[rows],
-      _indptr(counts),
+      grouping.indptr_of(counts),
       self.indices,
     )
 
@@ -161,40 +166,6 @@ def concatenate(parts: list[Queries]) -> Queries:
   return Queries(
     np.concatenate([part.tokens for part in parts]),
     np.concatenate([part.mask_position for part in parts]),
-    _indptr(counts),
+    grouping.indptr_of(counts),
     np.concatenate([part.indices for part in parts]),
   )
-
-
-def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
-  """Numbers the distinct rows of an integer array [N, K].
-
-  Returns:
-    int64 [N], equal where rows are equal, and how many distinct rows there are.
-  """
-  group = np.zeros(len(rows), dtype=np.int64)
-  num_groups = min(len(rows), 1)
-  for column in rows.T:  # a column at a time, so that no key can overflow
-    span = int(column.max(initial=0)) + 1
-    distinct, group = np.unique(group * span + column, return_inverse=True)
-    num_groups = len(distinct)
-  return group, num_groups
-
-
-def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-  """The integers from starts[i] on, counts[i] of them, one i after the other.
-
-  Args:
-    starts: int64 [N].
-    counts: int64 [N].
-
-  Returns:
-    int64 [sum of counts].
-  """
-  before = _indptr(counts)[:-1]
-  return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
-
-
-def _indptr(counts: np.ndarray) -> np.ndarray:
-  """Where each row's answers begin and the last row's end: int64 [N + 1]."""
-  return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

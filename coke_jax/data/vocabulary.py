@@ -11,7 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from coke_jax.data import files
+from coke_jax.data import text_files
+
+NO_RELATION = -1  # fills a path's relations to the width of the longest path
 
 _MOST_COMPARED = 100_000  # labels, when the closest ones are looked for
 
@@ -87,7 +89,7 @@ class Vocabulary:
 
 
 def sort_labels(
-  index: files.LabelIndex,
+  index: text_files.LabelIndex,
 ) -> tuple[tuple[str, ...], np.ndarray]:
   """Sorts the labels met while reading.
 
@@ -127,4 +129,4 @@ def _look_up(label: str, ids: dict[str, int], kind: str, hints: bool) -> int:
     return ids[label]
   near = closest(label, ids) if hints else []
   hint = f': did you mean {" or ".join(map(repr, near))}?' if near else ''
-  raise KeyError(f'unknown {kind} {files.show_line(label)}{hint}')
+  raise KeyError(f'unknown {kind} {text_files.show_line(label)}{hint}')

@@ -10,9 +10,30 @@ import numpy as np
 import tqdm
 
 from coke_jax.data import adjacency as adjacency_lib
-from coke_jax.data import files, graph, path_files, path_protocol
+from coke_jax.data import graph, path_files, text_files
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
+
+
+def deducible(
+  paths: paths_lib.PathSet,
+  train: np.ndarray,
+  num_entities: int,
+  inverse: np.ndarray,
+) -> np.ndarray:
+  """Whether each path's target is reached in the training graph: bool [N].
+
+  Args:
+    paths: N paths.
+    train: int32 [T, 3], the triples of the training graph.
+    num_entities: V.
+    inverse: int32 [R], the inverse of each relation.
+  """
+  adjacency = adjacency_lib.from_triples(train, num_entities, inverse)
+  return adjacency.traverse(paths.source, paths.relations).contains(
+    paths.target
+  )
+
 
 _WALKS_AT_ONCE = 1 << 18  # taken in one go, between two looks at the progress
 
@@ -47,7 +68,7 @@ def sample_path_data(
     and test whether a target is reached in the graph of train's triples.
 
   Raises:
-    files.DataError: a relation label starts with the inverse marker.
+    text_files.DataError: a relation label starts with the inverse marker.
   """
   vocabulary, forward = with_inverses(triples.vocabulary, inverse_marker)
   inverse = path_files.inverse_relations(vocabulary, inverse_marker)
@@ -74,7 +95,7 @@ def sample_path_data(
     sampled.append(_add_edges(walks, edges[split]))
   train, valid, test = _disjoint(sampled, generator)
   deduction = {
-    split: path_protocol.deducible(paths, edges['train'], num_entities, inverse)
+    split: deducible(paths, edges['train'], num_entities, inverse)
     for split, paths in (('valid', valid), ('test', test))
   }
   return paths_lib.PathData(
@@ -117,7 +138,7 @@ def sample_walks(
   source = np.empty(num_walks, dtype=np.int32)
   target = np.empty(num_walks, dtype=np.int32)
   shape = (num_walks, longest)
-  relations = np.full(shape, paths_lib.NO_RELATION, dtype=np.int32)
+  relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
   with tqdm.tqdm(
     total=num_walks, desc=f'{name} walks', unit='walk', unit_scale=True
   ) as progress:
@@ -180,11 +201,11 @@ def with_inverses(
     old relation.
 
   Raises:
-    files.DataError: a relation label starts with the inverse marker.
+    text_files.DataError: a relation label starts with the inverse marker.
   """
   for label in vocabulary.relations:
     if label.startswith(inverse_marker):
-      raise files.DataError(
+      raise text_files.DataError(
         f'relation {label!r} starts with {inverse_marker!r}: expected another '
         'inverse marker, or relations without their inverses'
       )
@@ -206,7 +227,7 @@ def _add_edges(
   """Edges [T, 3] as paths of one relation, and then the walks."""
   head, relation, tail = edges.T
   shape = (len(edges), walks.relations.shape[1])
-  relations = np.full(shape, paths_lib.NO_RELATION, dtype=np.int32)
+  relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
   relations[:, 0] = relation
   return paths_lib.PathSet(
     np.concatenate([head, walks.source]),

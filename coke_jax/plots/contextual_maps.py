@@ -21,7 +21,7 @@ _MOST_EXACT = 1000  # points for which t-SNE needs no approximation to be fast
 
 
 class Embedder(Protocol):
-  """What a map asks of a model, see `predict.Model`."""
+  """What a map asks of a model, see `model.Model`."""
 
   def embed(self, sequences: Sequence[Sequence[str]]) -> Any:
     """Contextual embeddings of N triples, `vectors` float32 [N, 3, D]."""

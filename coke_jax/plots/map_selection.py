@@ -10,6 +10,8 @@ from coke_jax.data import arrays
 from coke_jax.data import graph as graph_lib
 
 HEAD, RELATION, TAIL = range(3)  # columns of a triple
+
+
 SIDES = {'head': HEAD, 'tail': TAIL}
 
 # Triples that a group needs in order to be drawn, as in the paper.

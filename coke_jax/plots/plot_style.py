@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from coke_jax import config as config_lib
-from coke_jax import workdir
-from coke_jax.data import files
+from coke_jax.data import atomic_files
+from coke_jax.storage import workdir
 
 # Okabe and Ito (2008): colours that people with any colour vision tell apart,
 # without their yellow, which is faint on white.
@@ -21,6 +21,8 @@ COLORS = (
   '#56B4E9',  # sky blue
   '#000000',  # black
 )
+
+
 GREY = '#BBBBBB'
 _SETTINGS = {
   'font.size': 10,
@@ -32,6 +34,8 @@ _SETTINGS = {
   'svg.fonttype': 'path',  # looks the same without the fonts
   'svg.hashsalt': 'coke_jax',  # instead of random names within the file
 }
+
+
 _DOTS_PER_INCH = 160
 
 
@@ -72,16 +76,16 @@ def save(
     `<folder>/<name>` with .png, .svg and .json.
 
   Raises:
-    files.WriteError: a file cannot be written.
+    atomic_files.WriteError: a file cannot be written.
   """
-  with files.writing(folder):
+  with atomic_files.writing(folder):
     folder.mkdir(parents=True, exist_ok=True)
   picture, vector, data = (
     folder / f'{name}{suffix}' for suffix in ('.png', '.svg', '.json')
   )
-  with files.whole_file(picture) as path:
+  with atomic_files.whole_file(picture) as path:
     figure.savefig(path, format='png', dpi=_DOTS_PER_INCH)
-  with files.whole_file(vector) as path:
+  with atomic_files.whole_file(vector) as path:
     # Without the date, so that the same picture gives the same file.
     figure.savefig(path, format='svg', metadata={'Date': None})
   workdir.write_json(data, numbers)

@@ -10,7 +10,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from coke_jax.data import files
+from coke_jax.data import text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 
 _INVERSE_MARKER = '**'  # of path files, see data.paths.PathFormat
@@ -61,19 +61,19 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
     path: plain, or compressed as its suffix says: .gz, .bz2 or .xz.
 
   Raises:
-    files.DataError: a line has another form, or a label has two names.
+    text_files.DataError: a line has another form, or a label has two names.
   """
   names: dict[str, str] = {}
-  for number, line in files.read_lines(pathlib.Path(path).expanduser()):
+  for number, line in text_files.read_lines(pathlib.Path(path).expanduser()):
     fields = line.split('\t')
     if len(fields) != 2 or not all(fields):
-      raise files.DataError(
-        f'{path}:{number}: {files.show_line(line)}: expected a label, a tab '
-        f'and a name, got {files.count_fields(fields)} fields'
+      raise text_files.DataError(
+        f'{path}:{number}: {text_files.show_line(line)}: expected a label, a '
+        f'tab and a name, got {text_files.count_fields(fields)} fields'
       )
     label, name = fields
     if names.setdefault(label, name) != name:
-      raise files.DataError(
+      raise text_files.DataError(
         f'{path}:{number}: {label!r} is {name!r} here and {names[label]!r} '
         'further up: expected one name for each label'
       )

@@ -28,8 +28,12 @@ import ml_collections
 from benchmarks import coke_steps
 from reproduction import settings
 
-from coke_jax import modes, parallel, plots, run, tasks, workdir
+from coke_jax import parallel, tasks
+from coke_jax.cli import commands
 from coke_jax.data import batches as batches_lib
+from coke_jax.plots import draw
+from coke_jax.storage import workdir
+from coke_jax.training import run
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 ROWS_IN_TRAINING = 1024
@@ -175,13 +179,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     config.train.validate_every_epochs = max(1.0, config.train.num_epochs // 15)
     print(f'training {config.train.num_epochs:.0f} epochs')
-    run.train(config, given.work)
-  except modes.EXPECTED_ERRORS as error:
+    run.train_and_evaluate(config, given.work)
+  except commands.EXPECTED_ERRORS as error:
     sys.exit(f'error: {error}')
   for name in ('results.json', 'metrics.jsonl'):
     shutil.copyfile(given.work / name, given.out / name)
   pictures = given.work / 'pictures'
-  plots.draw(given.work, pictures)
+  draw.draw(given.work, pictures)
   shutil.copyfile(
     pictures / 'training_curves.png', given.out / 'training_curves.png'
   )

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 import jax
 import ml_collections
 
-from coke_jax import parallel, tasks, trainer, training, workdir
+from coke_jax import parallel, tasks
 from coke_jax.data import batches as batches_lib
+from coke_jax.model import encoder
+from coke_jax.storage import workdir
+from coke_jax.training import loop, train_state, train_step
 
 
 class Steps:
@@ -21,20 +24,20 @@ class Steps:
 
   def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
     with tempfile.TemporaryDirectory() as folder:  # nothing is written there
-      worker = trainer.Trainer(config, task, workdir.Workdir(folder))
+      worker = loop.Trainer(config, task, workdir.Workdir(folder))
     self.training_set = worker.training_set
     self.num_steps = worker.num_steps
     self.steps_per_call = config.train.steps_per_call
-    self._step = training.make_train_step(
+    self._step = train_step.make_train_step(
       worker.model,
       worker.transformation,
       target_mass=config.train.target_mass,
       weight_per_row=worker.training_set.weight_per_row,
       steps_per_call=self.steps_per_call,
     )
-    self._key = training.dropout_key(config.train.seed)
+    self._key = encoder.dropout_key(config.train.seed)
     self._state = parallel.replicate(
-      training.init_state(
+      train_state.init_state(
         worker.model, worker.transformation, config.train.seed
       )
     )

@@ -13,7 +13,7 @@ from reproduction import document
 from reproduction import options as options_lib
 
 from benchmarks import data_sets, plan, processes, report
-from coke_jax import modes
+from coke_jax.cli import commands
 
 _DESCRIPTION = """How fast this machine trains and ranks.
 
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   with options_lib.stoppable():
     try:
       failed = run(given, out)
-    except (processes.WorkerError, *modes.EXPECTED_ERRORS) as error:
+    except (processes.WorkerError, *commands.EXPECTED_ERRORS) as error:
       sys.exit(f'error: {error}')
   if failed:
     sys.exit(f'error: not measured: {"; ".join(failed)}')

@@ -8,7 +8,7 @@ from reproduction import settings as paper_settings
 
 from benchmarks import plan
 from coke_jax import tasks
-from coke_jax.data import arrays, benchmarks, files, graph, paths
+from coke_jax.data import arrays, benchmarks, graph, paths, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 
 
@@ -59,7 +59,7 @@ def why_random(name: str) -> str:
     return 'made up'
   try:
     benchmarks.locate(name, download=False)
-  except files.DataError as error:
+  except text_files.DataError as error:
     return str(error)
   return ''
 
@@ -117,7 +117,9 @@ def random_paths(counts: Counts, seed: int = 0) -> paths.PathData:
     shape = (lines, longest)
     relations = generator.integers(0, counts.relations, shape, dtype=np.int32)
     length = 1 + np.searchsorted(share, (np.arange(lines) + 0.5) / lines)
-    relations[np.arange(longest) >= length[:, None]] = paths.NO_RELATION
+    relations[np.arange(longest) >= length[:, None]] = (
+      vocabulary_lib.NO_RELATION
+    )
     return paths.PathSet(source, relations, target)
 
   train, valid, test = map(split, counts.lines)

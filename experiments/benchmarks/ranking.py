@@ -7,8 +7,10 @@ import jax
 import numpy as np
 
 from benchmarks import coke_steps, data_sets, memory, plan
-from coke_jax import evaluation, parallel, training
+from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
+from coke_jax.evaluate import ranker
+from coke_jax.model import encoder
 
 
 class Evaluation:
@@ -28,10 +30,10 @@ class Evaluation:
     memory.reset_peak()
     self._memory_before = memory.resident()
     vocabulary = self._task.data.vocabulary
-    model = training.build_model(config, vocabulary, self._task.max_length)
-    self._ranker = evaluation.Ranker(model, config.evaluate.batch_size)
+    model = tasks.build_model(config, vocabulary, self._task.max_length)
+    self._ranker = ranker.Ranker(model, config.evaluate.batch_size)
     self._params = parallel.replicate(
-      training.init_params(model, config.train.seed)
+      encoder.init_params(model, config.train.seed)
     )
 
     def scores_only(

@@ -8,8 +8,8 @@ from typing import Any
 from reproduction import formats
 
 from benchmarks import plan
-from coke_jax import workdir
-from coke_jax.data import files
+from coke_jax.data import atomic_files
+from coke_jax.storage import workdir
 
 Record = dict[str, Any]
 
@@ -161,7 +161,7 @@ def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
   folder.mkdir(parents=True, exist_ok=True)
   workdir.write_json(folder / f'{name}.json', results)
   page = folder / f'{name}.md'
-  with files.whole_file(page) as temporary:
+  with atomic_files.whole_file(page) as temporary:
     temporary.write_text(render(results), encoding='utf-8')
   return page
 

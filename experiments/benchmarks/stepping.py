@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from benchmarks import data_sets, flops, memory, plan
-from coke_jax import training
 from coke_jax.data import batches as batches_lib
+from coke_jax.training import train_step
 
 
 class Stepper(Protocol):
@@ -114,7 +114,7 @@ class Training:
 
     def some() -> Iterator[batches_lib.Batch]:
       for batch in itertools.islice(self._batches[length], steps):
-        training.count_instances(batch)  # as a training does for its log
+        train_step.count_instances(batch)  # as a training does for its log
         yield batch
 
     started = time.perf_counter()

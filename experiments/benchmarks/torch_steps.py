@@ -6,8 +6,9 @@ import ml_collections
 import torch
 
 from benchmarks import torch_model
-from coke_jax import tasks, training
+from coke_jax import tasks
 from coke_jax.data import batches as batches_lib
+from coke_jax.training import train_step
 
 _CLASSES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
@@ -33,7 +34,7 @@ class Steps:
       compiled: whether torch.compile makes the forward and backward pass.
     """
     vocabulary = task.data.vocabulary
-    self.training_set = training.build_training_set(
+    self.training_set = train_step.build_training_set(
       config, task.training_queries(), vocabulary.pad_id
     )
     self.device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')

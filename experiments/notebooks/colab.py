@@ -35,7 +35,10 @@ import jax
 import numpy as np
 
 import coke_jax
-from coke_jax import config, export, parallel, plots, run
+from coke_jax import config, parallel
+from coke_jax.plots import draw
+from coke_jax.predict import export
+from coke_jax.training import run
 
 print(f'coke_jax {coke_jax.__version__}, jax {jax.__version__}')
 print('training on', parallel.describe_devices())
@@ -80,7 +83,7 @@ if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # to try the notebook
 # ranks the test split in the end.
 
 # %%
-run.train(settings, FOLDER)
+run.train_and_evaluate(settings, FOLDER)
 
 # %% [markdown]
 # ## Ask
@@ -109,7 +112,7 @@ model.rank((head, relation, tail)).to_pandas()
 # %%
 counts = np.bincount(np.asarray(model.data.train)[:, [0, 2]].reshape(-1))
 entity = model.data.vocabulary.entities[int(counts.argmax())]
-written = plots.draw(FOLDER, FOLDER / 'pictures', entity=entity, model=model)
+written = draw.draw(FOLDER, FOLDER / 'pictures', entity=entity, model=model)
 for path in written:
   if path.suffix == '.png':
     IPython.display.display(IPython.display.Image(str(path), width=700))

@@ -28,16 +28,13 @@ import jax
 import numpy as np
 
 import coke_jax
-from coke_jax import (
-  config,
-  evaluation,
-  link_prediction,
-  run,
-  tasks,
-  trainer,
-  workdir,
-)
-from coke_jax.data import benchmarks, files, graph, queries
+from coke_jax import config, tasks
+from coke_jax.data import benchmarks, queries, triple_files
+from coke_jax.evaluate import link_prediction
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.evaluate import ranks as ranks_lib
+from coke_jax.storage import workdir
+from coke_jax.training import run
 
 print('coke_jax', coke_jax.__version__, 'on', jax.devices())
 
@@ -106,8 +103,8 @@ print(f'cosine of the two Kenyas: {cosine:.2f}')
 # entities that fit there.
 
 # %%
-countries = graph.read_graph(
-  benchmarks.locate('countries', None), 'countries', files.TripleFormat()
+countries = triple_files.read_graph(
+  benchmarks.locate('countries', None), 'countries', triple_files.TripleFormat()
 )
 print(countries.summary())
 
@@ -138,7 +135,7 @@ settings.train.num_epochs = 4
 settings.train.validate_every_epochs = 2
 
 folder = pathlib.Path(tempfile.mkdtemp()) / 'tour'
-run.train(settings, folder)
+run.train_and_evaluate(settings, folder)
 
 # %% [markdown]
 # The work folder holds all there is to know, and `load` all that is needed to
@@ -159,10 +156,10 @@ mine.predict(('Kenya', 'region', '?'), top=3).to_pandas()
 # %%
 place = workdir.Workdir(folder)
 task = tasks.make_task(place.config(), place.data())
-params, step = trainer.load_best_params(place.config(), task, place)
-ranker = evaluation.Ranker(mine.encoder)
+params, step = workdir.load_best_params(place.config(), task, place)
+ranker = ranker_lib.Ranker(mine.encoder)
 ranks = link_prediction.LinkPrediction(countries).rank(ranker, params, 'test')
-metrics = evaluation.rank_metrics(ranks.realistic, ranks.candidates)
+metrics = ranks_lib.rank_metrics(ranks.realistic, ranks.candidates)
 print(
   f'step {step}:', {name: round(value, 3) for name, value in metrics.items()}
 )

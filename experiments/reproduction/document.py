@@ -8,7 +8,7 @@ says of the others that they were not run.
 import pathlib
 import re
 
-from coke_jax.data import files
+from coke_jax.data import atomic_files
 from reproduction import settings, throughput_table
 
 PAGE = settings.ROOT / 'docs' / 'reproduction.md'
@@ -33,7 +33,7 @@ def update(out: pathlib.Path) -> None:
 def write() -> None:
   """Brings the page up to date."""
   text = PAGE.read_text(encoding='utf-8')
-  with files.whole_file(PAGE) as path:
+  with atomic_files.whole_file(PAGE) as path:
     path.write_text(render(text), encoding='utf-8')
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from coke_jax import modes
+from coke_jax.cli import commands
 from reproduction import settings
 
 _INTERRUPTED = 130  # what a shell expects after Ctrl-C
@@ -148,7 +148,7 @@ def run_script(
   with stoppable():
     try:
       make(options)
-    except modes.EXPECTED_ERRORS as error:
+    except commands.EXPECTED_ERRORS as error:
       sys.exit(f'error: {error}')
 
 

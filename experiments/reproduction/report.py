@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from coke_jax import workdir
+from coke_jax.storage import workdir
 from reproduction import document, formats, runs, settings
 
 Cell = str | None  # None: nothing to show

@@ -17,9 +17,12 @@ import jax
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import model, tasks, training, workdir
-from coke_jax import run as run_lib
+from coke_jax import tasks
+from coke_jax.cli import commands
 from coke_jax.data import paths as paths_lib
+from coke_jax.model import encoder
+from coke_jax.storage import workdir
+from coke_jax.training import run as run_lib
 from reproduction import provenance, settings
 
 Record = dict[str, Any]
@@ -56,7 +59,7 @@ def ensure(run: settings.Run, out: pathlib.Path) -> Record:
   else:
     _prepare(run, out)
     with sittings.sitting():
-      run_lib.train(run.config, str(place.folder))
+      run_lib.train_and_evaluate(run.config, str(place.folder))
   record = _make_record(run, place, sittings)
   (out / 'records').mkdir(parents=True, exist_ok=True)
   workdir.write_json(_record_path(run.name, out), record)
@@ -182,7 +185,7 @@ def _prepare(run: settings.Run, out: pathlib.Path) -> None:
   folder = settings.smoke_paths_folder(out)
   if not (folder / 'train').is_file():  # written last
     shutil.rmtree(folder, ignore_errors=True)
-    run_lib.sample_paths(settings.smoke_walks_config(), str(folder))
+    commands.sample_paths(settings.smoke_walks_config(), str(folder))
 
 
 def _record_path(name: str, out: pathlib.Path) -> pathlib.Path:
@@ -230,9 +233,9 @@ def _make_record(
 
 def count_parameters(config: Any, task: tasks.Task) -> int:
   """The number of parameters of a task's model."""
-  coke = training.build_model(config, task.data.vocabulary, task.max_length)
-  shapes = jax.eval_shape(lambda: training.init_params(coke, 0))
-  return int(model.count_parameters(shapes))
+  coke = tasks.build_model(config, task.data.vocabulary, task.max_length)
+  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
+  return int(encoder.count_parameters(shapes))
 
 
 def _training_time(

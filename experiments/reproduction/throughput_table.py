@@ -3,7 +3,7 @@
 import pathlib
 from typing import Any
 
-from coke_jax import workdir
+from coke_jax.storage import workdir
 from reproduction import formats
 
 

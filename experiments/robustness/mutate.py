@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 
-from coke_jax.data import files, graph, path_files
+from coke_jax.data import path_files, text_files, triple_files
 from coke_jax.data import paths as paths_lib
 
 Row = tuple[str, ...]  # the labels of a line: head, relations, tail
@@ -138,10 +138,10 @@ def read(folder: pathlib.Path, layout: Layout) -> list[Row]:
         strict=True,
       )
     ]
-  triples = graph.read_graph(
+  triples = triple_files.read_graph(
     folder,
     'mutated',
-    files.TripleFormat(layout.columns, layout.delimiter, layout.header),
+    triple_files.TripleFormat(layout.columns, layout.delimiter, layout.header),
   )
   names, kinds = triples.vocabulary.entities, triples.vocabulary.relations
   return [(names[h], kinds[r], names[t]) for h, r, t in triples.train.tolist()]
@@ -308,7 +308,7 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     that; empty if nothing is.
   """
   is_paths = generator.random() < 0.5
-  columns = list(files.TRIPLE_COLUMNS)
+  columns = list(triple_files.TRIPLE_COLUMNS)
   if not is_paths:
     generator.shuffle(columns)
   layout = Layout(
@@ -335,7 +335,7 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   path.write_bytes(stored)
   try:
     got: Sequence[Row] | str = read(folder, layout)
-  except files.DataError as error:
+  except text_files.DataError as error:
     got = str(error)
   finally:
     path.unlink()

@@ -10,7 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from coke_jax import checkpoint, tasks, trainer, training, workdir
+from coke_jax import tasks
+from coke_jax.storage import checkpoints as checkpoints_lib
+from coke_jax.storage import workdir
+from coke_jax.training import loop, train_state
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -94,16 +97,16 @@ def outcome(work: pathlib.Path) -> dict[str, str]:
   """
   place = workdir.Workdir(work)
   task = tasks.make_task(place.config(), place.data())
-  worker = trainer.Trainer(place.config(), task, place)
+  worker = loop.Trainer(place.config(), task, place)
   template = jax.eval_shape(
-    lambda: training.init_state(worker.model, worker.transformation, 0)
+    lambda: train_state.init_state(worker.model, worker.transformation, 0)
   )
   found = {}
   with place.checkpoints(writing=False) as checkpoints:
     for name in ('latest', 'best'):
       restored = getattr(checkpoints, name)(template)
       assert restored is not None, f'{work}: no checkpoint'
-      found[f'the numbers of the {name} checkpoint'] = checkpoint.digest(
+      found[f'the numbers of the {name} checkpoint'] = checkpoints_lib.digest(
         restored[0], {}
       )
   results = json.loads((work / 'results.json').read_text())

@@ -1,0 +1,161 @@
+"""Strict reading of triple files: plain, .gz, .bz2 or .xz.
+
+Labels are opaque text: they are never trimmed, unquoted, re-typed or read as
+missing. What cannot be read exactly is an error that names the file, the line
+and what was expected; nothing is skipped. However hostile a file is, reading it
+takes memory and time in proportion to its size.
+"""
+
+import functools
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from coke_jax.data import compression
+
+# The names a split's file may have, before the compression suffix.
+_SPLIT_STEMS = {
+  'train': ('train',),
+  'valid': ('valid', 'dev'),
+  'test': ('test',),
+}
+
+
+_EXTENSIONS = ('', '.txt', '.tsv')
+MOST_LINE_BYTES = 1 << 20  # of a line, its end among them
+_BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
+_SHOWN_CHARACTERS = 200  # of a wrong line, in its error
+
+
+class DataError(ValueError):
+  """Input that cannot be read exactly, with the place and what was expected."""
+
+
+class LabelIndex(dict[str, int]):
+  """Gives each new label the next integer, in the order of first appearance."""
+
+  def __missing__(self, label: str) -> int:
+    self[label] = index = len(self)
+    return index
+
+
+def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
+  """The one file in `folder` that holds `split` (train, valid or test).
+
+  Raises:
+    DataError: when there is no such file, or more than one.
+  """
+  names = [
+    stem + extension + suffix
+    for stem in _SPLIT_STEMS[split]
+    for extension in _EXTENSIONS
+    for suffix in ('', *compression.SUFFIXES)
+  ]
+  found = [folder / name for name in names if (folder / name).is_file()]
+  if not found:
+    stems = ' or '.join(_SPLIT_STEMS[split])
+    raise DataError(
+      f'{folder}: no {split} file: expected {stems}, bare or with .txt or '
+      '.tsv, plain or with .gz, .bz2 or .xz after it'
+    )
+  if len(found) > 1:
+    raise DataError(
+      f'{folder}: more than one {split} file: '
+      f'{", ".join(path.name for path in found)}: keep one'
+    )
+  return found[0]
+
+
+def read_lines(
+  path: pathlib.Path,
+  on_bad_line: Callable[[DataError], None] | None = None,
+) -> Iterator[tuple[int, str]]:
+  r"""Yields (line number from 1, text without its line end) of a UTF-8 file.
+
+  Lines end with `\n`; a file may instead end every line with `\r\n`. The last
+  line may lack its end. See `read_stream` for `on_bad_line`.
+
+  Raises:
+    DataError: the file cannot be opened or decompressed, expands without end,
+      is not UTF-8, starts with a byte-order mark, mixes both line ends, or has
+      a line of more than MOST_LINE_BYTES.
+  """
+  try:
+    stream = compression.open_file(path)
+  except OSError as error:
+    raise DataError(f'{path}: cannot be opened: {error}') from error
+  with stream:
+    yield from read_stream(stream, str(path), on_bad_line)
+
+
+def read_stream(
+  stream: BinaryIO,
+  name: str,
+  on_bad_line: Callable[[DataError], None] | None = None,
+) -> Iterator[tuple[int, str]]:
+  """Like `read_lines`, of bytes that are open already.
+
+  Args:
+    stream: gives lines of bytes, such as `sys.stdin.buffer`.
+    name: what errors call it.
+    on_bad_line: is told of a line that is not UTF-8 or ends unlike the first,
+      which is left out then; None: it is an error.
+  """
+  carriage_return = False  # whether the lines end with \r\n
+  number = 0
+  try:
+    read_line = functools.partial(stream.readline, MOST_LINE_BYTES + 1)
+    for number, raw in enumerate(iter(read_line, b''), start=1):
+      if len(raw) > MOST_LINE_BYTES:
+        raise DataError(
+          f'{name}:{number}: {raw[:_SHOWN_CHARACTERS]!r}... is longer than '
+          f'{MOST_LINE_BYTES:,} bytes: expected a line that is no longer'
+        )
+      if number == 1:
+        if raw.startswith(_BYTE_ORDER_MARKS):
+          raise DataError(
+            f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
+          )
+        carriage_return = raw.endswith(b'\r\n')
+      wrong, whole = '', raw
+      if raw.endswith(b'\n'):
+        if raw.endswith(b'\r\n') != carriage_return:
+          wrong = (
+            f'ends with {"LF" if carriage_return else "CR LF"} and line 1 with '
+            f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
+            'line end in the whole file'
+          )
+        raw = raw[: -2 if carriage_return else -1]
+      elif carriage_return and raw.endswith(b'\r'):
+        wrong = 'ends in the middle of a CR LF'
+      try:
+        text = raw.decode('utf-8')
+      except UnicodeDecodeError as error:
+        wrong = wrong or (
+          f'byte {raw[error.start]:#04x} at column {error.start + 1} is not '
+          f'UTF-8 ({error.reason})'
+        )
+      if wrong:
+        bad = DataError(f'{name}:{number}: {show_line(whole)}: {wrong}')
+        if on_bad_line is None:
+          raise bad
+        on_bad_line(bad)
+        continue
+      yield number, text
+  except compression.ERRORS as error:
+    raise DataError(
+      f'{name}: cannot be read after line {number}: {error}'
+    ) from error
+
+
+def show_line(line: str | bytes) -> str:
+  """A line as it goes into an error: quoted, control characters visible."""
+  if len(line) > _SHOWN_CHARACTERS:
+    return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
+  return repr(line)
+
+
+def count_fields(fields: list[str]) -> str:
+  """How many fields a line has, as it goes into an error."""
+  empty = sum(not field for field in fields)
+  return f'{len(fields)}' + (f', {empty} of them empty' if empty else '')

@@ -1,0 +1,1 @@
+"""Ranking protocols: filtered link prediction and path queries."""

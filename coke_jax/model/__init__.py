@@ -1,0 +1,1 @@
+"""The CoKE encoder and its loss: arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""A trained model for people: ask, rank, score, embed, export."""

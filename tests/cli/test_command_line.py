@@ -1,0 +1,551 @@
+"""What is typed: order, overrides, saved settings, and errors that help.
+
+Starting Python with JAX takes seconds, so one process imports the program and
+runs every command line in a fork of itself.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import coke_jax
+from coke_jax import config as config_lib
+from coke_jax.cli import arguments as arguments_lib
+from coke_jax.cli import flags
+from coke_jax.data import graph, vocabulary
+from coke_jax.storage import workdir
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+UMLS = str(ROOT / 'configs' / 'umls.py')
+
+# argv: where to read command lines and where to write what came of them. The
+# console script `coke` calls the same function.
+_RUNNER = """
+import json, os, sys, tempfile, traceback
+from coke_jax import main
+
+outcomes = {}
+for name, arguments in json.load(open(sys.argv[1])).items():
+  with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    child = os.fork()
+    if not child:
+      os.dup2(out.fileno(), 1)
+      os.dup2(err.fileno(), 2)
+      sys.argv = ['coke', *arguments]
+      status = 0
+      try:
+        main.entry_point()
+      except SystemExit as error:
+        status = error.code or 0
+      except BaseException:
+        traceback.print_exc()
+        status = 99
+      sys.stdout.flush()
+      sys.stderr.flush()
+      os._exit(status if isinstance(status, int) else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    texts = []
+    for stream in (out, err):
+      stream.seek(0)
+      texts.append(stream.read().decode())
+    outcomes[name] = [status, *texts]
+json.dump(outcomes, open(sys.argv[2], 'w'))
+"""
+
+ASK = ['--mode=predict', '--workdir={model}', '--input={folder}/asked.tsv']
+EMBED = ['--mode=embed', *ASK[1:]]
+SKIP = '--on-bad-line=skip'
+
+# name: arguments; {folder} is a temporary folder, {model} a trained one, see
+# `outcomes`. Each is a mistake.
+CASES = {
+  'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
+  'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
+  'one dash': ['-config.train.batch_size=0', f'-config={UMLS}'],
+  'value apart': [f'--config={UMLS}', '--config.train.batch_size', '0'],
+  'several wrong values': [
+    f'--config={UMLS}',
+    '--config.model.dropout=1.5',
+    '--config.train.rows=both',
+    '--config.model.num_heads=3',
+  ],
+  'unknown field': [f'--config={UMLS}', '--config.train.nun_epochs=3'],
+  'unknown group': [f'--config={UMLS}', '--config.dropout=0.1'],
+  'two unknown fields': [
+    f'--config={UMLS}',
+    '--config.model.num_layer=3',
+    '--config.train.learn_rate=0.1',
+  ],
+  'group': [f'--config={UMLS}', '--config.train=3'],
+  'word for int': [f'--config={UMLS}', '--config.model.num_layers=many'],
+  'fraction for int': [f'--config={UMLS}', '--config.train.batch_size=2.5'],
+  'word for float': [f'--config={UMLS}', '--config.train.learning_rate=fast'],
+  'word for bool': [f'--config={UMLS}', '--config.model.remat=maybe'],
+  'nothing': [],
+  'missing config': ['--config={folder}/nowhere.py'],
+  'missing config, override': [
+    '--config={folder}/nowhere.py',
+    '--config.train.seed=3',
+  ],
+  'folder as config': ['--config={folder}'],
+  'not a config': [f'--config={__file__}'],
+  'config fails': ['--config={folder}/fails.py'],
+  'unknown flag': [f'--config={UMLS}', '--wrkdir=x'],
+  'unknown mode': [f'--config={UMLS}', '--mode=trian'],
+  'unexpected argument': [f'--config={UMLS}', 'train'],
+  'unknown data set': [f'--config={UMLS}', '--config.data.name=UMSL'],
+  'missing data folder': [f'--config={UMLS}', '--config.data.dir=/no/where'],
+  'evaluate nothing': ['--mode=evaluate', '--workdir={folder}/empty'],
+  'evaluate nothing, config': [
+    '--mode=evaluate',
+    '--workdir={folder}/empty',
+    f'--config={UMLS}',
+  ],
+  'evaluate untrained': ['--mode=evaluate', '--workdir={folder}/run'],
+  'evaluate untrained, apart': ['--mode=evaluate', '--workdir', '{folder}/run'],
+  'colon': ['--mode=evaluate', '--workdir={folder}/a:b c'],
+  'runtime override': [
+    '--mode=evaluate',
+    '--workdir={folder}/run',
+    '--config.evaluate.batch_size=64',
+  ],
+  'other settings': [
+    '--mode=evaluate',
+    '--workdir={folder}/run',
+    '--config.train.seed=9',
+  ],
+  'other config': [
+    '--mode=evaluate',
+    '--workdir={folder}/run',
+    f'--config={UMLS}',
+  ],
+  'damaged run': ['--mode=evaluate', '--workdir={folder}/damaged'],
+  'predict with nothing': ['--mode=predict', '--workdir={folder}/empty'],
+  'predict untrained': ['--mode=predict', '--workdir={folder}/run'],
+  'no such input': [*ASK[:2], '--input={folder}/nowhere.tsv'],
+  'folder as input': [*ASK[:2], '--input={folder}'],
+  'bad line': ASK,
+  'bytes': [*ASK[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
+  'top of 0': [*ASK, SKIP, '--top=0'],
+  'word for top': [*ASK, '--top=many'],
+  'unknown format': [*ASK, '--format=csv'],
+  'unknown remedy': [*ASK, '--on-bad-line=ignore'],
+  'misspelt option': [*ASK, '--new-onyl'],
+  'option without value': [*ASK, '--top'],
+  'folder as output': [*ASK, SKIP, '--output={folder}/empty'],
+  'output nowhere': [*ASK, SKIP, '--output={folder}/no/where.tsv'],
+  'embed, no output': EMBED,
+  'embed, bad line': [*EMBED, '--output={folder}/states.npz'],
+  'embed, no such layer': [
+    *EMBED,
+    SKIP,
+    '--output={folder}/states',
+    '--layer=99',
+  ],
+  'embed, output nowhere': [*EMBED, SKIP, '--output={folder}/no/where.npz'],
+  'flags of other modes': [
+    f'--config={UMLS}',
+    '--new-only',
+    '--layer=2',
+    '--workdir={folder}/empty',
+  ],
+  'split of answers': [*ASK, '--split=valid'],
+  'export, no output': ['--mode=export', '--workdir={folder}/run'],
+  'evaluate an export': ['--mode=evaluate', '--workdir={model}'],
+  'export untrained': [
+    '--mode=export',
+    '--workdir={folder}/run',
+    '--output={folder}/exported',
+  ],
+}
+
+# Likewise; these are none.
+DONE = {
+  'help': ['--help'],
+  'tsv': [*ASK, SKIP, '--top=3', '--new-only'],
+  'jsonl': [
+    '--top=3',
+    *ASK,
+    SKIP,
+    '--new_only',
+    '--format=jsonl',
+    '--output={folder}/answers.jsonl',
+  ],
+  'embed': [*EMBED, SKIP, '--output={folder}/good.npz', '--layer=0'],
+  'embed, static': [*EMBED, '--output={folder}/static.npz', '--static'],
+}
+
+
+class Outcome(NamedTuple):
+  status: int
+  out: str
+  err: str
+
+
+def small_run(folder: pathlib.Path) -> None:
+  """A work folder as it is before the first checkpoint."""
+  triples = np.array([[0, 0, 1], [1, 0, 2]], dtype=np.int32)
+  words = vocabulary.Vocabulary(('a', 'b', 'c'), ('r',))
+  config = config_lib.default_config()
+  config.data.name = 'mine'
+  config.model.update(
+    {'num_layers': 1, 'hidden_size': 8, 'num_heads': 2, 'feed_forward_size': 8}
+  )
+  folder.mkdir()
+  workdir.Workdir(folder).create(
+    config, graph.KnowledgeGraph('mine', words, triples, triples, triples)
+  )
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  made = tmp_path_factory.mktemp('command_line')
+  small_run(made / 'run')
+  small_run(made / 'a:b c')
+  small_run(made / 'damaged')
+  (made / 'damaged' / 'config.json').write_text('{"train": ')
+  (made / 'empty').mkdir()
+  (made / 'asked.tsv').write_text(
+    'France\tborders\t?\nFrance\tborder\t?\n?\tborders,currency\tEuro (EUR)\n'
+  )
+  (made / 'bytes.tsv').write_bytes(b'France\tborders\t?\nFr\xff\tborders\t?\n')
+  (made / 'fails.py').write_text('def get_config():\n  return {}["key"]\n')
+  return made
+
+
+def filled(text: str, folder: pathlib.Path) -> str:
+  return text.replace('{folder}', str(folder)).replace(
+    '{model}', str(coke_jax.EXAMPLE_MODEL)
+  )
+
+
+@pytest.fixture(scope='module')
+def outcomes(folder):
+  """What came of each of CASES, by name."""
+  cases = {
+    name: [filled(argument, folder) for argument in arguments]
+    for name, arguments in {**CASES, **DONE}.items()
+  }
+  (folder / 'cases.json').write_text(json.dumps(cases))
+  environment = {**os.environ, 'XDG_CACHE_HOME': str(folder / 'cache')}
+  environment.pop('COKE_DATA_DIR', None)
+  subprocess.run(
+    [
+      sys.executable,
+      '-c',
+      _RUNNER,
+      str(folder / 'cases.json'),
+      str(folder / 'outcomes.json'),
+    ],
+    check=True,
+    cwd=folder,
+    env=environment,
+    timeout=300,
+  )
+  written = json.loads((folder / 'outcomes.json').read_text())
+  return {name: Outcome(*outcome) for name, outcome in written.items()}
+
+
+# ------------------------------------------------------- every kind of mistake
+
+
+@pytest.mark.parametrize('name', sorted(CASES))
+def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
+  outcome = outcomes[name]
+  assert outcome.status == 1
+  assert 'Traceback' not in outcome.err
+  assert outcome.err.strip()
+
+
+@pytest.mark.parametrize(
+  ('name', 'parts'),
+  [
+    ('config last', ['config.train.batch_size is 0', 'at least 1']),
+    ('config last, apart', ['config.train.batch_size is 0']),
+    ('one dash', ['config.train.batch_size is 0']),
+    ('value apart', ['config.train.batch_size is 0']),
+    (
+      'several wrong values',
+      [
+        'config.model.dropout is 1.5',
+        "config.train.rows is 'both'",
+        "'instance', 'query'",
+        'config.model.num_heads is 3',
+        '256',
+      ],
+    ),
+    ('unknown field', ['--config.train.nun_epochs', 'train.num_epochs']),
+    ('unknown group', ['--config.dropout', 'did you mean', 'model.dropout']),
+    ('two unknown fields', ['model.num_layers', 'train.learning_rate']),
+    ('group', ['--config.train']),
+    ('word for int', ['config.model.num_layers', 'many', 'int']),
+    ('fraction for int', ['config.train.batch_size', '2.5', 'int']),
+    ('word for float', ['config.train.learning_rate', 'fast', 'float']),
+    ('word for bool', ['config.model.remat', 'maybe', 'bool']),
+    ('nothing', ['--config']),
+    ('missing config', ['nowhere.py', 'no such file']),
+    ('missing config, override', ['nowhere.py', 'no such file']),
+    ('folder as config', ['{folder}']),
+    ('not a config', ['get_config']),
+    ('config fails', ['key']),
+    ('unknown flag', ['wrkdir', 'workdir']),
+    ('unknown mode', ['trian', 'train', 'evaluate']),
+    ('unknown data set', ["'UMSL'", 'did you mean UMLS', 'data.dir']),
+    ('missing data folder', ['/no/where']),
+    ('evaluate nothing', ['{folder}/empty', 'config.json']),
+    ('evaluate nothing, config', ['{folder}/empty', 'no config.json']),
+    ('evaluate untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('evaluate untrained, apart', ['{folder}/run', 'no checkpoint yet']),
+    ('colon', ['{folder}/a:b c', 'no checkpoint yet']),
+    ('runtime override', ['no checkpoint yet']),
+    ('other settings', ['train.seed: 0 there, 9 given']),
+    ('other config', ["data.name: 'mine' there, 'UMLS' given"]),
+    ('damaged run', ['config.json', 'cannot be read']),
+    ('predict with nothing', ['{folder}/empty', 'no config.json']),
+    ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('no such input', ['nowhere.tsv', 'no such file']),
+    ('folder as input', ['{folder}', 'cannot be opened']),
+    ('bad line', ['asked.tsv:2: ', "'border'", "did you mean 'borders'"]),
+    ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
+    ('top of 0', ['top is 0', 'at least 1']),
+    ('word for top', ['top', 'many']),
+    ('unknown format', ['csv', 'tsv', 'jsonl']),
+    ('unknown remedy', ['ignore', 'stop', 'skip']),
+    ('misspelt option', ['new-onyl', 'new_only']),
+    ('option without value', ['top']),
+    ('folder as output', ['{folder}/empty']),
+    ('output nowhere', ['{folder}/no/where.tsv', 'cannot be written']),
+    ('embed, no output', ['no --output', '.npz', 'projector']),
+    ('embed, bad line', ['asked.tsv:2: ', "'border'"]),
+    ('embed, no such layer', ['layer is 99', '0 (the input) to 3']),
+    ('embed, output nowhere', ['{folder}/no/where.npz', 'cannot be written']),
+    (
+      'flags of other modes',
+      [
+        '--new-only is not a flag of --mode=train: expected with predict only',
+        '--layer is not a flag of --mode=train: expected with embed only',
+      ],
+    ),
+    ('split of answers', ['--split', '--mode=predict', 'train or evaluate']),
+    ('export, no output', ['no --output', 'a folder']),
+    ('evaluate an export', ['{model}', 'exported model', 'work folder']),
+    ('export untrained', ['{folder}/run', 'no checkpoint yet']),
+  ],
+)
+def test_what_the_message_says(outcomes, folder, name, parts):
+  for part in parts:
+    assert filled(part, folder) in outcomes[name].err
+
+
+def test_the_unexpected_argument_is_named(outcomes):
+  outcome = outcomes['unexpected argument']
+  assert 'unexpected arguments: train' in outcome.out + outcome.err
+
+
+def test_a_mistake_leaves_no_folder(outcomes, folder):
+  assert outcomes
+  names = {path.name for path in folder.iterdir()}
+  assert 'runs' not in names
+  assert not list((folder / 'empty').iterdir())
+  for name in ('no', 'states', 'states.npz', 'exported'):
+    assert not (folder / name).exists()
+  assert not [name for name in names if name.startswith('.')]
+
+
+# -------------------------------------------------------------- asked in order
+
+
+@pytest.mark.parametrize('name', sorted(DONE))
+def test_what_is_asked_in_order_is_done(outcomes, name):
+  assert outcomes[name].status == 0, outcomes[name].err
+  assert 'Traceback' not in outcomes[name].err
+
+
+def test_answers_on_standard_output_are_a_table(outcomes):
+  head, *rows = outcomes['tsv'].out.splitlines()
+  names = 'line asked head relations tail rank score probability known_in'
+  assert head.split('\t') == names.split()
+  cells = [
+    dict(zip(names.split(), row.split('\t'), strict=True)) for row in rows
+  ]
+  assert [(row['line'], row['asked'], row['rank']) for row in cells] == [
+    *[('1', 'tail', str(rank)) for rank in (1, 2, 3)],
+    *[('3', 'head', str(rank)) for rank in (1, 2, 3)],
+  ]
+  assert {row['head'] for row in cells[:3]} == {'France'}
+  assert {row['tail'] for row in cells[3:]} == {'Euro (EUR)'}
+  assert {row['relations'] for row in cells[3:]} == {'borders,currency'}
+  assert {row['known_in'] for row in cells} == {''}  # --new-only
+
+
+def test_both_formats_hold_the_same_answers(outcomes, folder):
+  rows = [row.split('\t') for row in outcomes['tsv'].out.splitlines()[1:]]
+  found = [
+    json.loads(line)
+    for line in (folder / 'answers.jsonl').read_text().splitlines()
+  ]
+  assert outcomes['jsonl'].out == ''
+  assert [answer['label'] for answer in found[0]['answers']] == [
+    row[4] for row in rows[:3]
+  ]
+  assert [answer['label'] for answer in found[1]['answers']] == [
+    row[2] for row in rows[3:]
+  ]
+
+
+def test_what_was_done_is_summed_up(outcomes, folder):
+  for name, done in (('tsv', '2 questions asked'), ('embed', '2 sequences')):
+    assert done in outcomes[name].err
+    assert '1 bad line skipped' in outcomes[name].err
+    assert f'skipped {folder}/asked.tsv:2: ' in outcomes[name].err
+  assert f'written to {folder}/answers.jsonl' in outcomes['jsonl'].err
+
+
+def test_embeddings_are_written(outcomes, folder):
+  assert outcomes
+  with np.load(folder / 'good.npz', allow_pickle=False) as states:
+    assert states['vectors'].shape[0] == 2
+    assert states['layer'] == 0
+  with np.load(folder / 'static.npz', allow_pickle=False) as static:
+    assert len(static['labels']) == len(static['vectors'])
+
+
+def test_the_help_names_every_option(outcomes):
+  for field in dataclasses.fields(flags.Options):
+    assert f'--{field.name.replace("_", "-")}: ' in outcomes['help'].out
+
+
+def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path):
+  """`| head -n 1`: no traceback, and the exit status of SIGPIPE."""
+  asked = tmp_path / 'asked.tsv'
+  asked.write_text('France\tborders\t?\n' * 2000)
+  script = (
+    '"$0" -m coke_jax.main --mode=predict --workdir="$1" --input="$2" '
+    '--top=100 2> errors | head -n 1; echo "${PIPESTATUS[@]}"'
+  )
+  done = subprocess.run(
+    ['bash', '-c', script, sys.executable, coke_jax.EXAMPLE_MODEL, asked],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=300,
+    check=False,
+  )
+  head, statuses = done.stdout.splitlines()
+  assert head.startswith('line\tasked')
+  assert statuses == '141 0'
+  errors = (tmp_path / 'errors').read_text()
+  for word in ('Traceback', 'Error', 'error', 'Exception'):
+    assert word not in errors
+
+
+def test_the_console_script_lists_the_flags(outcomes):
+  outcome = outcomes['help']
+  assert 'Traceback' not in outcome.err
+  for flag in ('--config', '--workdir', '--mode', '--split'):
+    assert f'{flag}:' in outcome.out + outcome.err
+
+
+def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
+  """A command line in a process of its own, which ends as Python ends."""
+  done = subprocess.run(
+    [sys.executable, '-m', 'coke_jax.main', *arguments],
+    cwd=folder,
+    capture_output=True,
+    text=True,
+    timeout=120,
+    check=False,
+  )
+  return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_module_lists_the_flags(tmp_path):
+  outcome = run_module(tmp_path, '--help')
+  text = outcome.out + outcome.err
+  assert 'Traceback' not in text
+  for flag in ('--config', '--workdir', '--mode', '--split'):
+    assert f'{flag}:' in text
+  assert '--config.train.num_epochs' in text  # an example of an override
+
+
+def test_an_early_end_is_quiet(folder):
+  """No thread of a library complains that the program is over."""
+  outcome = run_module(folder, '--mode=evaluate', f'--workdir={folder / "run"}')
+  assert outcome.status == 1
+  assert 'no checkpoint yet' in outcome.err
+  assert 'Traceback' not in outcome.err
+
+
+# --------------------------------------------------------------------- order
+
+
+@pytest.mark.parametrize(
+  ('typed', 'prepared'),
+  [
+    ([], []),
+    (['--mode=train'], ['--mode=train']),
+    (
+      ['--config.train.seed=1', '--config=a.py', '--mode=train'],
+      ['--config=a.py', '--config.train.seed=1', '--mode=train'],
+    ),
+    (
+      ['--config.train.seed', '1', '--config', 'a.py'],
+      ['--config=a.py', '--config.train.seed', '1'],
+    ),
+    (['--config=a.py', '--config=b.py'], ['--config=b.py']),
+    (['--config'], ['--config']),
+    # Options may be typed with dashes; values and overrides stay.
+    (['--new-only'], ['--new_only']),
+    (['-new-only'], ['-new_only']),
+    (['--nonew-only'], ['--nonew_only']),
+    (['--new-only=false'], ['--new_only=false']),
+    (['--on-bad-line', 'skip'], ['--on_bad_line', 'skip']),
+    (['--on_bad_line=skip'], ['--on_bad_line=skip']),
+    (['--input=new-only'], ['--input=new-only']),
+    (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
+    (['--some-thing=1'], ['--some-thing=1']),
+    # No work folder there yet: nothing to take settings from.
+    (['--workdir={new}'], ['--workdir={new}']),
+    (['--workdir', '{new}'], ['--workdir', '{new}']),
+    (['--workdir'], ['--workdir']),
+    # An earlier run, unless there is a --config.
+    (['--workdir={run}'], ['--config={saved}:{run}', '--workdir={run}']),
+    (
+      ['--config.train.seed=1', '--workdir', '{run}'],
+      ['--config={saved}:{run}', '--config.train.seed=1', '--workdir', '{run}'],
+    ),
+    (
+      ['--workdir={run}', '--config=a.py'],
+      ['--config=a.py', '--workdir={run}'],
+    ),
+  ],
+)
+def test_prepare(folder, typed, prepared):
+  saved = pathlib.Path(arguments_lib.__file__).with_name('saved_config.py')
+  names = {
+    '{new}': str(folder / 'new'),
+    '{run}': str(folder / 'run'),
+    '{saved}': str(saved),
+  }
+
+  def named(arguments: list[str]) -> list[str]:
+    for name, value in names.items():
+      arguments = [argument.replace(name, value) for argument in arguments]
+    return arguments
+
+  given = ['coke', *named(typed)]
+  before = list(given)
+  assert arguments_lib.prepare(given) == ['coke', *named(prepared)]
+  assert given == before
+
+
+def test_default_workdir():
+  assert arguments_lib.default_workdir('configs/umls.py') == 'runs/umls'
+  assert arguments_lib.default_workdir('/a/b.c/fb15k237.py') == 'runs/fb15k237'

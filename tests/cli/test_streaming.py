@@ -1,0 +1,599 @@
+"""Questions from lines to lines: exactly the labels asked, or an error."""
+
+import gzip
+import io
+import json
+import math
+import os
+import random
+import threading
+import types
+
+import numpy as np
+import pytest
+import small_models as small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coke_jax.cli import answer_lines, input_lines
+from coke_jax.data import text_files
+from coke_jax.predict import known_facts, questions
+
+V = len(small.ENTITIES)
+COLUMNS = 'line asked head relations tail rank score probability known_in'
+
+
+@pytest.fixture(scope='module')
+def model():
+  return small.table_model()
+
+
+@pytest.fixture(scope='module')
+def path_model():
+  return small.table_model(
+    small.random_paths(), max_length=5, max_path_length=3
+  )
+
+
+def write(folder, content, name='asked.tsv'):
+  path = folder / name
+  path.write_bytes(content if isinstance(content, bytes) else content.encode())
+  return path
+
+
+def ask(model, path, output, form='jsonl', top=2, layout=None, **options):
+  """What `answer_lines.answer` returns, and the lines."""
+  skip_bad = options.pop('skip_bad', False)
+  lines = input_lines.Lines(
+    str(path), layout or input_lines.LineFormat(), skip_bad=skip_bad
+  )
+  counts = answer_lines.answer(
+    model,
+    lines,
+    str(output),
+    form=form,
+    top=top,
+    restriction=known_facts.Restriction(**options),
+  )
+  return counts, lines
+
+
+def read_json(path):
+  text = path.read_bytes().decode()
+  assert text == '' or text.endswith('\n')
+  return [json.loads(line) for line in text.split('\n')[:-1]]
+
+
+def ask_json(model, path, **options):
+  """The objects that are written about a file of questions."""
+  output = path.with_name('answers.jsonl')
+  ask(model, path, output, **options)
+  return read_json(output)
+
+
+# --------------------------------------------------------------- exact content
+
+
+def test_tsv_by_hand(model, tmp_path):
+  """Each cell, computed from the tables of scores without the package."""
+  asked = [('e03', 'likes', '?'), ('?', 'near', 'e11')]
+  path = write(tmp_path, 'e03\tlikes\t?\n?\tnear\te11\n')
+  counts, lines = ask(model, path, tmp_path / 'answers.tsv', 'tsv')
+  assert counts == (2, 0)
+  assert (lines.read, lines.skipped) == (2, 0)
+  expected = ['\t'.join(COLUMNS.split())]
+  for number, question in enumerate(asked, start=1):
+    scores, logs = small.scores_by_hand(model, question)
+    order = sorted(range(V), key=lambda entity: (-scores[entity], entity))
+    for rank, entity in enumerate(order[:2], start=1):
+      label = small.ENTITIES[entity]
+      fact = [label if part == '?' else part for part in question]
+      asked_for = 'head' if question[0] == '?' else 'tail'
+      score, split = logs[entity], small.known_in(model.data, question, label)
+      cells = [number, asked_for, *fact, rank]
+      cells += [f'{score:.6g}', f'{math.exp(score):.6g}', split]
+      expected.append('\t'.join(map(str, cells)))
+  written = (tmp_path / 'answers.tsv').read_bytes().decode().split('\n')
+  assert written.pop() == ''
+  assert [line.split('\t')[:6] for line in written] == [
+    line.split('\t')[:6] for line in expected
+  ]
+  for got, want in zip(written[1:], expected[1:], strict=True):
+    got, want = got.split('\t'), want.split('\t')
+    assert len(got) == 9
+    assert got[8] == want[8]
+    for cell in (6, 7):
+      assert float(got[cell]) == pytest.approx(float(want[cell]), rel=1e-4)
+      assert len(got[cell].lstrip('-0.').replace('.', '')) <= 6 + 4  # e-05
+
+
+def test_jsonl_equals_predict(model, path_model, tmp_path):
+  path = write(tmp_path, 'e03\tlikes\t?\n?\tnear\te11\n')
+  assert ask_json(model, path, top=3, new_only=True) == [
+    {
+      'line': number,
+      'question': list(question),
+      'answers': [
+        {
+          'label': answer.label,
+          'rank': answer.rank,
+          'score': answer.score,
+          'probability': answer.probability,
+          'known_in': answer.known_in,
+        }
+        for answer in model.predict(question, top=3, new_only=True)
+      ],
+    }
+    for number, question in enumerate(
+      [('e03', 'likes', '?'), ('?', 'near', 'e11')], start=1
+    )
+  ]
+
+
+def test_a_path_in_one_column_or_in_several(path_model, tmp_path):
+  path = write(
+    tmp_path,
+    'e03\tlikes,**near,near\t?\n'
+    'e03\tlikes\t**near\tnear\t?\n'
+    'e03\tlikes,**near\tnear\t?\n'
+    '?\tlikes\te04\n',
+  )
+  layout = input_lines.LineFormat(relation_delimiter=',')
+  one, other, mixed, single = ask_json(path_model, path, layout=layout)
+  assert one['question'] == ['e03', 'likes', '**near', 'near', '?']
+  for same in (other, mixed):
+    assert same['question'] == one['question']
+    assert same['answers'] == one['answers']
+  assert single['question'] == ['?', 'likes', 'e04']
+  ask(path_model, path, tmp_path / 'a.tsv', 'tsv', top=1, layout=layout)
+  rows = (tmp_path / 'a.tsv').read_text().splitlines()[1:]
+  assert [row.split('\t')[3] for row in rows] == [
+    *['likes,**near,near'] * 3,
+    'likes',
+  ]
+
+
+def test_a_relation_whose_name_holds_the_delimiter():
+  layout = input_lines.LineFormat(relation_delimiter=',')
+  known_relations = {'a,b': 0, 'a': 1, 'b': 2}
+  assert layout.labels('x\ta,b\t?', known_relations) == ['x', 'a,b', '?']
+  assert layout.labels('x\tb,a\t?', known_relations) == ['x', 'b', 'a', '?']
+  assert layout.labels('x', known_relations) == ['x']
+  assert layout.labels('', known_relations) == ['']
+  assert layout.labels('x,y\tz', known_relations) == ['x,y', 'z']
+  assert input_lines.LineFormat().labels('x\tb,a\t?', {}) == ['x', 'b,a', '?']
+
+
+def test_another_delimiter_than_tab(model, tmp_path):
+  odd = ('tab\there', 'two  blanks', *small.ENTITIES[2:])
+  renamed = small.with_labels(model, odd)
+  path = write(tmp_path, 'tab\there | likes | ?\n? | near | two  blanks\n')
+  layout = input_lines.LineFormat(' | ')
+  first, second = ask_json(renamed, path, layout=layout, top=V)
+  assert first['question'] == ['tab\there', 'likes', '?']
+  assert second['question'] == ['?', 'near', 'two  blanks']
+  assert {a['label'] for a in first['answers']} == set(odd)
+  with pytest.raises(input_lines.StreamError, match=r"'tab\\there'.*jsonl"):
+    ask(renamed, path, tmp_path / 'answers.tsv', 'tsv', layout=layout)
+  assert not (tmp_path / 'answers.tsv').exists()
+
+
+ODD = (
+  ' leading',
+  'trailing ',
+  ' ',
+  '"quoted"',
+  "it's",
+  '"',
+  'a,b',
+  'NA',
+  'nan',
+  '007',
+  '1e5',
+  'Zürich',
+  'Zu\u0308rich',
+  '東京',
+  '\u2028line',
+  '\x85next',
+  '\xa0',
+  '\x00nul\x00',
+  'null',
+  '#comment',
+)
+
+
+@pytest.mark.parametrize('form', ['tsv', 'jsonl'])
+def test_odd_labels_come_back_as_they_are(model, tmp_path, form):
+  renamed = small.with_labels(model, ODD)
+  path = write(tmp_path, ''.join(f'{label}\tnear\t?\n' for label in ODD))
+  output = tmp_path / 'answers'
+  ask(renamed, path, output, form, top=V)
+  if form == 'jsonl':
+    found = read_json(output)
+    assert [line['question'][0] for line in found] == list(ODD)
+    for line in found:
+      assert {answer['label'] for answer in line['answers']} == set(ODD)
+    return
+  rows = [row.split('\t') for row in output.read_bytes().decode().split('\n')]
+  assert [row[2] for row in rows[1:-1]] == [
+    label for label in ODD for _ in range(V)
+  ]
+  assert {row[4] for row in rows[1:-1]} == set(ODD)
+
+
+labels = st.text(
+  st.characters(codec='utf-8', exclude_characters='\t\n\r'), min_size=1
+).filter(lambda label: label not in (*small.ENTITIES, '?'))
+
+
+@given(st.lists(labels, min_size=1, max_size=6, unique=True))
+@settings(max_examples=40, deadline=None)
+def test_any_labels_come_back_as_they_are(tmp_path_factory, model, some):
+  words = (*some, *small.ENTITIES[len(some) :])
+  renamed = small.with_labels(model, words)
+  asked = [['e19', 'near', '?']]  # a mark of byte order is no first label
+  asked += [[s, 'near', '?'] for s in some]
+  asked += [['?', 'likes', s] for s in some]
+  folder = tmp_path_factory.mktemp('any')
+  path = write(folder, ''.join('\t'.join(line) + '\n' for line in asked))
+  found = ask_json(renamed, path, top=V)
+  assert [line['question'] for line in found] == asked
+  assert [line['line'] for line in found] == list(range(1, len(asked) + 1))
+  for line in found:
+    assert sorted(a['label'] for a in line['answers']) == sorted(words)
+
+
+# ------------------------------------------------------------------------ input
+
+
+def test_input_of_many_kinds(model, tmp_path):
+  plain = b'e03\tlikes\t?\n?\tnear\te11\n'
+  expected = ask_json(model, write(tmp_path, plain))
+  for name, content in {
+    'asked.gz': gzip.compress(plain),
+    'crlf': plain.replace(b'\n', b'\r\n'),
+    'no_end': plain[:-1],
+  }.items():
+    assert ask_json(model, write(tmp_path, content, name)) == expected
+
+
+def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
+  plain = 'e03\tlikes\t?\n?\tnear\te11\n'
+  monkeypatch.setattr(
+    'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(plain.encode()))
+  )
+  counts, _ = ask(model, '-', '-', form='tsv')
+  assert counts == (2, 0)
+  printed = capfd.readouterr().out
+  ask(model, write(tmp_path, plain), tmp_path / 'answers.tsv', form='tsv')
+  assert printed == (tmp_path / 'answers.tsv').read_text()
+  monkeypatch.setattr(
+    'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(b'e03\tlikes\n'))
+  )
+  with pytest.raises(input_lines.StreamError, match=r'^<stdin>:1: '):
+    ask(model, '-', tmp_path / 'answers')
+
+
+def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
+  path = write(tmp_path, 'e03\tlikes\t?\n')
+  for name, arguments in (
+    ('input', ('-', tmp_path / 'answers')),
+    ('output', (path, '-')),
+  ):
+    with monkeypatch.context() as patched:
+      patched.setattr(f'sys.std{name[:-3]}', None)
+      with pytest.raises(input_lines.StreamError, match=f'{name} is closed'):
+        ask(model, *arguments)
+  assert not (tmp_path / 'answers').exists()
+
+
+def test_empty_input(model, tmp_path):
+  path = write(tmp_path, '')
+  output = tmp_path / 'answers'
+  assert ask(model, path, output, 'tsv')[0] == (0, 0)
+  assert output.read_text() == '\t'.join(COLUMNS.split()) + '\n'
+  assert ask(model, path, output, 'jsonl')[0] == (0, 0)
+  assert output.read_text() == ''
+
+
+def test_pipes_are_read_and_written(model, tmp_path):
+  """Such as `<(zcat asked.gz)`; what is no file is never replaced by one."""
+  plain = 'e03\tlikes\t?\n'
+  expected = ask_json(model, write(tmp_path, plain))
+  for name in ('in', 'out'):
+    os.mkfifo(tmp_path / name)
+  received = []
+  ends = [
+    threading.Thread(target=(tmp_path / 'in').write_text, args=(plain,)),
+    threading.Thread(
+      target=lambda: received.append((tmp_path / 'out').read_text())
+    ),
+  ]
+  for end in ends:
+    end.start()
+  ask(model, tmp_path / 'in', tmp_path / 'out')
+  for end in ends:
+    end.join(timeout=60)
+  assert [json.loads(received[0])] == expected
+  assert (tmp_path / 'out').is_fifo()
+
+
+@pytest.mark.parametrize('count', [7, 8, 9, 16, 17])
+def test_batches_have_no_seams(model, tmp_path, monkeypatch, count):
+  asked = small.every_question()[:count]
+  path = write(tmp_path, ''.join('\t'.join(line) + '\n' for line in asked))
+  whole = ask_json(model, path)
+  monkeypatch.setattr(model._scorer, 'batch_size', 8)
+  assert ask_json(model, path) == whole
+  assert [tuple(line['question']) for line in whole] == asked
+
+
+def test_who_is_left_without_an_answer_is_counted(model, tmp_path):
+  path = write(tmp_path, 'e03\tlikes\t?\ne04\tlikes\t?\n')
+  output = tmp_path / 'answers'
+  none = np.zeros(0, np.int64)
+  counts, _ = ask(model, path, output, candidates=none)
+  assert counts == (2, 2)
+  assert [line['answers'] for line in read_json(output)] == [[], []]
+  assert ask(model, path, output, 'tsv', candidates=none)[0] == (2, 2)
+  assert output.read_text() == '\t'.join(COLUMNS.split()) + '\n'
+  # The only candidate is the entity of the first question itself.
+  one = np.array([3])
+  counts, _ = ask(model, path, output, candidates=one, exclude_own=True)
+  assert counts == (2, 1)
+  assert [len(line['answers']) for line in read_json(output)] == [0, 1]
+
+
+# -------------------------------------------------------------------- bad lines
+
+BAD = {
+  'e03\tlikes': 'expected an entity',
+  'e03\tlikes\tnear\t?': '2 relations.*at most 1',
+  'e03\tlikes\te04': 'at one end',
+  '?\tlikes\t?': 'at one end',
+  'e03\t?\te04': 'predict a relation',
+  'e3\tlikes\t?': "unknown entity 'e3': did you mean",
+  'e03\tlike\t?': "unknown relation 'like': did you mean 'likes'",
+  ' e03\tlikes\t?': "unknown entity ' e03'",
+  'e03\tlikes\t? ': 'at one end',
+  '"e03"\tlikes\t?': 'unknown entity',
+  'e03\tlikes\t?\t': 'predict a relation',
+  'e03 likes ?': 'expected an entity',
+  '': 'expected an entity',
+  '\t\t': 'unknown relation',
+  '# comment': 'expected an entity',
+}
+
+
+@pytest.mark.parametrize('line', BAD)
+def test_a_bad_line_stops_with_its_number(model, tmp_path, line):
+  path = write(tmp_path, f'e03\tlikes\t?\n{line}\ne04\tlikes\t?\n')
+  output = write(tmp_path, 'before', 'answers')
+  for form in ('tsv', 'jsonl'):
+    with pytest.raises(
+      input_lines.StreamError, match=rf'asked\.tsv:2: .*{BAD[line]}'
+    ):
+      ask(model, path, output, form)
+  assert output.read_text() == 'before'
+  assert {p.name for p in tmp_path.iterdir()} == {'asked.tsv', 'answers'}
+
+
+def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
+  content = b'e03\tlikes\t?\n'
+  for line in BAD:
+    content += line.encode() + b'\n'
+  content += b'e\xff03\tlikes\t?\ne04\tlikes\t?\n'
+  path = write(tmp_path, content)
+  output = tmp_path / 'answers'
+  counts, lines = ask(model, path, output, skip_bad=True)
+  assert counts == (2, 0)
+  assert lines.skipped == len(BAD) + 1
+  found = read_json(output)
+  assert [line['line'] for line in found] == [1, len(BAD) + 3]
+  assert [line['question'][0] for line in found] == ['e03', 'e04']
+  reported = capsys.readouterr().err
+  for number in range(2, len(BAD) + 3):
+    assert f'skipped {path}:{number}: ' in reported
+  with pytest.raises(input_lines.StreamError):
+    ask(model, path, output)
+
+
+def test_undecodable_bytes_stop_with_their_line(model, tmp_path):
+  path = write(tmp_path, b'e03\tlikes\t?\ne\xff03\tlikes\t?\n')
+  with pytest.raises(text_files.DataError, match=r'asked\.tsv:2: .*not UTF-8'):
+    ask(model, path, tmp_path / 'answers')
+  assert not (tmp_path / 'answers').exists()
+
+
+def test_hints_are_looked_for_a_limited_number_of_times(
+  model, tmp_path, capsys
+):
+  path = write(tmp_path, 'e3\tlikes\t?\n' * 30)
+  _, lines = ask(model, path, tmp_path / 'answers', skip_bad=True)
+  assert lines.skipped == 30
+  reported = capsys.readouterr().err
+  assert reported.count('unknown entity') == 30
+  assert reported.count('did you mean') == 20
+
+
+def test_options_are_checked_before_anything_is_written(model, tmp_path):
+  path = write(tmp_path, '')
+  with pytest.raises(questions.QuestionError, match='top is 0'):
+    ask(model, path, tmp_path / 'answers', top=0)
+  assert not (tmp_path / 'answers').exists()
+
+
+def test_files_there_are_not(model, tmp_path):
+  with pytest.raises(
+    text_files.DataError, match=r'nowhere\.tsv: cannot be opened'
+  ):
+    ask(model, tmp_path / 'nowhere.tsv', tmp_path / 'answers')
+  path = write(tmp_path, 'e03\tlikes\t?\n')
+  (tmp_path / 'folder').mkdir()
+  for output in ('folder', 'none/answers', 'asked.tsv/answers'):
+    with pytest.raises(OSError, match=output):
+      ask(model, path, tmp_path / output)
+  assert {p.name for p in tmp_path.iterdir()} == {'asked.tsv', 'folder'}
+  assert not list((tmp_path / 'folder').iterdir())
+
+
+# -------------------------------------------------------------------- mutations
+
+STRANGE = [
+  b'\xff',
+  b'\x00',
+  b'\x1a',
+  b'\x85',
+  b'\xc2\x85',
+  b'\xe2\x80\xa8',
+  b'\t',
+  b'\n',
+  b'\r',
+  b'\r\n',
+  b'?',
+  b' ',
+  b'"',
+  b',',
+  b'\\t',
+  b'\xef\xbb\xbf',
+  b'\xff\xfe',
+  b'x' * 5000,
+  b'\t' * 300,
+]
+
+
+def mutate(content, generator):
+  """One of many things that go wrong with files."""
+  lines = content.split(b'\n')
+  place = generator.randrange(len(content))
+  row = generator.randrange(len(lines))
+  kind = generator.randrange(11)
+  if kind == 0:  # a bit
+    flipped = content[place] ^ (1 << generator.randrange(8))
+    return content[:place] + bytes([flipped]) + content[place + 1 :]
+  if kind == 1:
+    return content[:place]
+  if kind == 2:
+    return content[:place] + content[place + generator.randrange(1, 9) :]
+  if kind in (3, 4):
+    return content[:place] + generator.choice(STRANGE) + content[place:]
+  if kind == 5:
+    return generator.choice(STRANGE) + content
+  if kind == 6:
+    return content + generator.choice(STRANGE)
+  if kind == 7:
+    lines[row] += b'\t' + generator.choice(lines)
+  elif kind == 8:
+    lines[row] = b'\t'.join(lines[row].split(b'\t')[::-1])
+  elif kind == 9:
+    del lines[row]
+  else:
+    encoding = generator.choice(['utf-16', 'utf-8-sig', 'latin-1', 'cp1252'])
+    return content.decode('utf-8', 'replace').encode(encoding, 'replace')
+  return b'\n'.join(lines)
+
+
+def try_to_ask(*arguments, **options):
+  """What `ask` returns, or the error that a file of questions may cause."""
+  try:
+    return ask(*arguments, **options)
+  except (input_lines.StreamError, text_files.DataError) as error:
+    return error
+
+
+def read_by_hand(content, known_entities):
+  """The labels of each line that can be asked, by its number, and the others.
+
+  None if a mark at its start makes the file as a whole unusable.
+  """
+  if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
+    return None
+  *raw, last = content.split(b'\n')
+  returns = bool(raw) and raw[0].endswith(b'\r')
+  # Invalid UTF-8 stands for a line that ends unlike the first.
+  raw = [
+    line[: -1 if returns else None]
+    if line.endswith(b'\r') == returns
+    else b'\xff'
+    for line in raw
+  ]
+  if last:
+    raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
+  good, bad = {}, []
+  for number, line in enumerate(raw, start=1):
+    try:
+      fields = line.decode().split('\t')
+    except UnicodeDecodeError:
+      fields = []
+    ends = [fields[0], fields[-1]] if len(fields) == 3 else []
+    if (
+      ends.count('?') == 1
+      and fields[1] in small.RELATIONS
+      and (set(ends) - {'?'}) <= known_entities
+    ):
+      good[number] = fields
+    else:
+      bad.append(number)
+  return good, bad
+
+
+def test_mutated_files_give_exact_labels_or_a_place(model, tmp_path):
+  """Hundreds of damaged files, each asked strictly and with lines skipped."""
+  renamed = small.with_labels(model, ODD)
+  asked = [(label, 'likes', '?') for label in ODD[::2]]
+  asked += [('?', 'near', label) for label in ODD[1::2]]
+  content = ''.join('\t'.join(line) + '\n' for line in asked).encode()
+  generator = random.Random(0)
+  output = tmp_path / 'answers'
+  outcomes = dict.fromkeys(['unusable', 'stopped', 'all asked'], 0)
+  for number in range(300):
+    start = content.replace(b'\n', b'\r\n') if number % 5 == 0 else content
+    path = write(tmp_path, mutate(start, generator))
+    expected = read_by_hand(path.read_bytes(), set(ODD))
+    for skip_bad in (False, True):
+      output.unlink(missing_ok=True)
+      came = try_to_ask(renamed, path, output, top=1, skip_bad=skip_bad)
+      if isinstance(came, Exception):
+        place = str(came).removeprefix(f'{path}:').partition(':')[0]
+        assert str(came).startswith(f'{path}:{place}: ')
+        assert len(str(came)) < 2000
+        assert not output.exists()
+        if expected is None:
+          outcomes['unusable'] += 1
+        else:
+          assert not skip_bad
+          assert int(place) == expected[1][0]
+          outcomes['stopped'] += 1
+        continue
+      (count, _), lines = came
+      good, bad = expected
+      assert skip_bad or not bad
+      assert lines.skipped == len(bad)
+      assert count == len(good)
+      found = {line['line']: line['question'] for line in read_json(output)}
+      assert found == good
+      outcomes['all asked'] += 1
+  assert min(outcomes.values()) > 20  # all kinds were met
+  assert not [path for path in tmp_path.iterdir() if path.name[0] == '.']
+
+
+def test_mutated_compressed_files(model, tmp_path):
+  """A damaged archive is an error that names it; nothing is made up."""
+  asked = small.every_question()[:40]
+  content = ''.join('\t'.join(line) + '\n' for line in asked).encode()
+  packed = gzip.compress(content, mtime=0)
+  generator = random.Random(1)
+  output = tmp_path / 'answers'
+  errors = 0
+  for _ in range(60):
+    path = write(tmp_path, mutate(packed, generator), 'asked.gz')
+    output.unlink(missing_ok=True)
+    came = try_to_ask(model, path, output, top=1)
+    if isinstance(came, Exception):
+      errors += 1
+      assert str(came).startswith(str(path))
+      assert not output.exists()
+      continue
+    found = [tuple(line['question']) for line in read_json(output)]
+    assert found == asked  # only the header's time stamp, say, was hit
+  assert errors > 30

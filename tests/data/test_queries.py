@@ -1,0 +1,236 @@
+"""Queries against plain Python lists and sets."""
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from coke_jax.data import grouping, queries, vocabulary
+
+# Entities 0-3, relations 4-5, MASK 6, PAD 7.
+WORDS = vocabulary.Vocabulary(('a', 'b', 'c', 'd'), ('r', 's'))
+MASK, PAD = WORDS.mask_id, WORDS.pad_id
+WIDTH = 5
+
+Row = tuple[tuple[int, ...], list[int]]  # tokens without padding, answers
+
+
+def build(rows: list[Row], width: int = WIDTH) -> queries.Queries:
+  tokens = np.full((len(rows), width), PAD, dtype=np.int32)
+  for place, (row, _) in enumerate(rows):
+    tokens[place, : len(row)] = row
+  return queries.Queries(
+    tokens,
+    np.array([row.index(MASK) for row, _ in rows], dtype=np.int32),
+    np.cumsum([0] + [len(answers) for _, answers in rows], dtype=np.int64),
+    np.array([a for _, answers in rows for a in answers], dtype=np.int32),
+  )
+
+
+def rows_of(made: queries.Queries) -> list[Row]:
+  check(made)
+  return [
+    (
+      tuple(token for token in made.tokens[i].tolist() if token != PAD),
+      made.indices[made.indptr[i] : made.indptr[i + 1]].tolist(),
+    )
+    for i in range(len(made))
+  ]
+
+
+def check(made: queries.Queries) -> None:
+  """What holds for all queries: types, shapes, one MASK, PAD on the right."""
+  assert made.tokens.dtype == np.int32
+  assert made.mask_position.dtype == np.int32
+  assert made.indptr.dtype == np.int64
+  assert made.indices.dtype == np.int32
+  assert made.mask_position.shape == (len(made),)
+  assert made.indptr.shape == (len(made) + 1,)
+  assert made.indptr[0] == 0
+  assert made.indptr[-1] == len(made.indices)
+  masked = made.tokens == MASK
+  assert (masked.sum(axis=1) == 1).all()
+  assert (masked.argmax(axis=1) == made.mask_position).all()
+  padded = made.tokens == PAD
+  assert (padded[:, 1:] >= padded[:, :-1]).all()
+
+
+# A sequence `entity, relation x k, entity` with either end masked.
+_SEQUENCE = st.builds(
+  lambda entity, relations, masks_head: (
+    (MASK, *relations, entity) if masks_head else (entity, *relations, MASK)
+  ),
+  st.integers(0, 2),
+  st.lists(st.integers(4, 5), min_size=1, max_size=3),
+  st.booleans(),
+)
+_ROWS = st.lists(
+  st.tuples(_SEQUENCE, st.lists(st.integers(0, 3), max_size=5)), max_size=12
+)
+_TRIPLES = st.lists(
+  st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 3)),
+  max_size=15,
+)
+
+
+def to_array(triples: list[tuple[int, int, int]]) -> np.ndarray:
+  return np.array(triples, dtype=np.int32).reshape(-1, 3)
+
+
+# ---------------------------------------------------------------- from triples
+
+
+def test_from_triples_by_hand():
+  triples = to_array([(0, 1, 2), (3, 0, 3)])
+  tail = queries.from_triples(triples, WORDS, side='tail')
+  head = queries.from_triples(triples, WORDS, side='head')
+  both = queries.from_triples(triples, WORDS)
+  assert rows_of(tail) == [((0, 5, MASK), [2]), ((3, 4, MASK), [3])]
+  assert rows_of(head) == [((MASK, 5, 2), [0]), ((MASK, 4, 3), [3])]
+  assert rows_of(both) == rows_of(tail) + rows_of(head)
+  assert triples.tolist() == [[0, 1, 2], [3, 0, 3]]  # not written to
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(_TRIPLES)
+def test_from_triples(triples):
+  both = queries.from_triples(to_array(triples), WORDS)
+  assert rows_of(both) == [((h, 4 + r, MASK), [t]) for h, r, t in triples] + [
+    ((MASK, 4 + r, t), [h]) for h, r, t in triples
+  ]
+
+
+# ------------------------------------------------------------------- grouping
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(_ROWS)
+def test_grouped(rows):
+  merged: dict[tuple[int, ...], list[int]] = {}
+  for tokens, answers in rows:
+    merged.setdefault(tokens, []).extend(answers)
+  assert rows_of(build(rows).grouped()) == list(merged.items())
+
+
+def test_grouped_counts_an_answer_as_often_as_it_is_given():
+  rows: list[Row] = [((0, 4, MASK), [1]), ((0, 4, MASK), [1, 2])]
+  assert rows_of(build(rows).grouped()) == [((0, 4, MASK), [1, 1, 2])]
+
+
+def test_rows_that_share_a_beginning_stay_apart():
+  rows: list[Row] = [
+    ((0, 4, MASK), [1]),
+    ((0, 4, 4, MASK), [2]),
+    ((0, 4, 4, 4, MASK), [3]),
+    ((MASK, 4, 0), [1]),
+  ]
+  assert rows_of(build(rows).grouped()) == rows
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(rows=_ROWS, most=st.integers(1, 4))
+def test_split_answers(rows, most):
+  wanted: list[Row] = []
+  for tokens, answers in rows:
+    starts = range(0, len(answers), most) or [0]
+    wanted.extend((tokens, answers[s : s + most]) for s in starts)
+  assert rows_of(build(rows).split_answers(most)) == wanted
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+  st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=3, max_size=3))
+)
+def test_group_rows(rows):
+  array = np.array(rows, dtype=np.int64).reshape(-1, 3)
+  group, count = grouping.group_rows(array)
+  assert count == len({tuple(row) for row in rows})
+  assert sorted(set(group.tolist())) == list(range(count))
+  named = dict(zip(map(tuple, rows), group.tolist(), strict=True))
+  assert [named[tuple(row)] for row in rows] == group.tolist()
+
+
+# -------------------------------------------------------------------- filters
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(asked=_ROWS, known=_ROWS)
+def test_known_answers(asked, known):
+  indptr, indices = build(asked).known_answers(build(known))
+  assert indptr.dtype == np.int64
+  assert indices.dtype == np.int32
+  assert indptr.shape == (len(asked) + 1,)
+  got = [indices[indptr[i] : indptr[i + 1]].tolist() for i in range(len(asked))]
+  assert len(indices) == sum(map(len, got))
+  assert got == [
+    sorted({a for row, answers in known if row == tokens for a in answers})
+    for tokens, _ in asked
+  ]
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(asked=_TRIPLES, known=_TRIPLES)
+def test_known_answers_of_triples(asked, known):
+  made = queries.from_triples(to_array(asked), WORDS)
+  indptr, indices = made.known_answers(
+    queries.from_triples(to_array(known), WORDS)
+  )
+  wanted = [{t for a, b, t in known if (a, b) == (h, r)} for h, r, _ in asked]
+  wanted += [{h for h, a, b in known if (a, b) == (r, t)} for _, r, t in asked]
+  got = np.split(indices, indptr[1:-1]) if len(made) else []
+  assert [set(one.tolist()) for one in got] == wanted
+
+
+# ----------------------------------------------------------- take, concatenate
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(rows=_ROWS.filter(len), data=st.data())
+def test_take(rows, data):
+  places = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
+  taken = build(rows).take(np.array(places, dtype=np.int64))
+  assert rows_of(taken) == [rows[place] for place in places]
+  flags = data.draw(
+    st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))
+  )
+  taken = build(rows).take(np.array(flags))
+  assert rows_of(taken) == [
+    row for row, flag in zip(rows, flags, strict=True) if flag
+  ]
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.lists(_ROWS, min_size=1, max_size=3))
+def test_concatenate(parts):
+  joined = queries.concatenate([build(part) for part in parts])
+  assert rows_of(joined) == [row for part in parts for row in part]
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+  st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=10)
+)
+def test_ranges(pairs):
+  starts = np.array([start for start, _ in pairs], dtype=np.int64)
+  counts = np.array([count for _, count in pairs], dtype=np.int64)
+  assert grouping.ranges(starts, counts).tolist() == [
+    number for start, count in pairs for number in range(start, start + count)
+  ]
+
+
+@pytest.mark.parametrize(
+  ('mask_position', 'indptr'),
+  [
+    (np.zeros(2, np.int32), np.zeros(2, np.int64)),
+    (np.zeros(1, np.int32), np.zeros(3, np.int64)),
+  ],
+)
+def test_parts_that_do_not_fit_together(mask_position, indptr):
+  tokens = np.array([[0, 4, MASK], [1, 4, MASK]], dtype=np.int32)
+  with pytest.raises(ValueError, match=r'expected .*\[N, K\]'):
+    queries.Queries(tokens, mask_position, indptr, np.zeros(0, np.int32))
+
+
+def test_an_unknown_side():
+  with pytest.raises((KeyError, ValueError), match='middle'):
+    queries.from_triples(to_array([(0, 0, 0)]), WORDS, side='middle')

@@ -1,0 +1,727 @@
+"""Ranks on device against a brute-force reference, and what is made of them.
+
+Floating-point scores of the same query can differ in the last bits between
+batch shapes, so a comparison of exact ranks needs exact scores. Two kinds of
+model have them: `TableModel`, whose scores are sums of small integers, and
+CoKE with a prediction layer norm of scale 0, where they are the entity biases.
+For CoKE with ordinary parameters a reference in float64 bounds each rank by the
+entities that are above, or within a tolerance of, the gold one.
+"""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coke_jax import parallel
+from coke_jax.data import graph, queries, vocabulary
+from coke_jax.evaluate import counting as counting_lib
+from coke_jax.evaluate import link_prediction
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.evaluate import ranks as ranks_lib
+from coke_jax.model import encoder
+
+ENTITIES, RELATIONS = 23, 4
+
+
+class TableModel:
+  """Stands in for CoKE: integer scores that depend on the whole sequence."""
+
+  num_entities = ENTITIES
+
+  def apply(self, variables, tokens, mask_position):
+    table = variables['params']  # [tokens, K, V]
+    scores = sum(table[tokens[:, k], k] for k in range(tokens.shape[1]))
+    return scores + mask_position[:, None]
+
+
+def table(seed: int, levels: int) -> np.ndarray:
+  """Scores of 0 .. levels - 1 a token: the fewer, the more ties."""
+  tokens = ENTITIES + RELATIONS + 2
+  return (
+    np.random.default_rng(seed)
+    .integers(0, levels, size=(tokens, 3, ENTITIES))
+    .astype(np.float32)
+  )
+
+
+def random_graph(
+  seed: int, sizes=(60, 17, 19), unseen=3
+) -> graph.KnowledgeGraph:
+  """Random triples with duplicates; the last entities are not in train."""
+  generator = np.random.default_rng(seed)
+
+  def draw(count: int, entities: int) -> np.ndarray:
+    ends = [entities, RELATIONS, entities]
+    triples = generator.integers(0, ends, size=(count, 3)).astype(np.int32)
+    repeated = generator.integers(0, max(count, 1), size=count // 4)
+    return np.concatenate([triples, triples[repeated]])
+
+  train = draw(sizes[0], ENTITIES - unseen)
+  test = draw(sizes[2], ENTITIES)
+  if sizes[2] and unseen:
+    test[0, 0], test[1, 2] = ENTITIES - 1, ENTITIES - 2
+    test[2] = train[0]  # in train and in test
+  words = vocabulary.Vocabulary(
+    tuple(f'e{i:02}' for i in range(ENTITIES)),
+    tuple(f'r{i}' for i in range(RELATIONS)),
+  )
+  return graph.KnowledgeGraph(
+    'random', words, train, draw(sizes[1], ENTITIES), test
+  )
+
+
+def coke() -> encoder.CoKE:
+  return encoder.CoKE(
+    num_entities=ENTITIES,
+    num_tokens=ENTITIES + RELATIONS + 2,
+    pad_id=ENTITIES + RELATIONS + 1,
+    max_length=3,
+    num_layers=1,
+    hidden_size=8,
+    num_heads=2,
+    feed_forward_size=16,
+    dropout=0.3,
+  )
+
+
+def random_parameters(seed: int) -> dict:
+  """Parameters of `coke()` that are far from their initial values."""
+  start = jax.eval_shape(
+    coke().init,
+    jax.random.key(0),
+    jnp.zeros((1, 3), jnp.int32),
+    jnp.zeros(1, jnp.int32),
+  )['params']
+  generator = np.random.default_rng(seed)
+  return jax.tree.map(
+    lambda leaf: generator.normal(0, 0.3, leaf.shape).astype(np.float32), start
+  )
+
+
+@pytest.fixture(scope='module')
+def parameters():
+  return random_parameters(1)
+
+
+@pytest.fixture(scope='module')
+def counted():
+  """One compiled ranker of `TableModel`."""
+  return ranker_lib.Ranker(TableModel(), 8 * parallel.num_devices())
+
+
+@pytest.fixture(scope='module')
+def ranker():
+  """One compiled ranker of `coke()` for all tests with usual batches."""
+  return ranker_lib.Ranker(coke(), 8 * parallel.num_devices())
+
+
+# -------------------------------------------------------------- the reference
+
+
+def sides(triples: np.ndarray) -> list[tuple[str, tuple[int, int, int]]]:
+  """The queries in the order of the results: tails first, then heads."""
+  listed = [tuple(map(int, triple)) for triple in triples]
+  return [('tail', t) for t in listed] + [('head', t) for t in listed]
+
+
+def competitors(side, triple, known: set[tuple[int, int, int]]) -> list[int]:
+  """Entities that the gold one is ranked against."""
+  head, relation, tail = triple
+  rivals = []
+  for entity in range(ENTITIES):
+    if side == 'tail':
+      other, gold = (head, relation, entity), tail
+    else:
+      other, gold = (entity, relation, tail), head
+    if entity != gold and other not in known:
+      rivals.append(entity)
+  return rivals
+
+
+def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
+  """better, equal and candidates of each query; scores(side, triple) -> [V]."""
+  known = {
+    tuple(map(int, triple))
+    for name in filter_splits
+    for triple in made.split(name)
+  }
+  rows = []
+  for side, triple in sides(made.split(split)):
+    of = scores(side, triple)
+    gold = of[triple[2] if side == 'tail' else triple[0]]
+    rivals = [of[entity] for entity in competitors(side, triple, known)]
+    rows.append(
+      (
+        sum(score > gold for score in rivals),
+        sum(score == gold for score in rivals),
+        len(rivals) + 1,
+      )
+    )
+  return np.array(rows).reshape(-1, 3).T
+
+
+def table_scores(values: np.ndarray, made: graph.KnowledgeGraph):
+  words = made.vocabulary
+
+  def of(side, triple) -> list[float]:
+    head, relation, tail = triple
+    tokens = [head, words.num_entities + relation, tail]
+    tokens[0 if side == 'head' else 2] = words.mask_id
+    shift = 0 if side == 'head' else 2
+    return [
+      sum(float(values[token, k, e]) for k, token in enumerate(tokens)) + shift
+      for e in range(ENTITIES)
+    ]
+
+  return of
+
+
+def assert_ranks(ranks: ranks_lib.Ranks, better, equal, candidates) -> None:
+  assert ranks.better.tolist() == list(better)
+  assert ranks.equal.tolist() == list(equal)
+  assert ranks.candidates.tolist() == list(candidates)
+  for column in (ranks.better, ranks.equal, ranks.candidates):
+    assert column.dtype == np.int64
+
+
+# --------------------------------------------------------------- exact scores
+
+
+@pytest.mark.parametrize(
+  ('size', 'levels'), [(1, 2), (3, 2), (7, 50), (64, 3), (1024, 1)]
+)
+def test_ranks_equal_the_reference(size, levels):
+  made = random_graph(size)
+  values = table(size, levels)
+  exact = ranker_lib.Ranker(TableModel(), size * parallel.num_devices())
+  task = link_prediction.LinkPrediction(made)
+  for split, filter_splits in (
+    ('test', graph.SPLITS),
+    ('valid', ('train', 'valid')),
+    ('test', ('train',)),
+  ):
+    ranks = task.rank(exact, parallel.replicate(values), split, filter_splits)
+    wanted = reference(table_scores(values, made), made, split, filter_splits)
+    assert_ranks(ranks, *wanted)
+    if levels == 1:  # all scores equal
+      assert ranks.realistic.tolist() == ((wanted[2] + 1) / 2).tolist()
+
+
+@pytest.mark.parametrize('size', [5, 64])
+def test_ranks_among_given_competitors(size):
+  made = random_graph(size)
+  values = table(size, 4)
+  asked = queries.from_triples(made.test, made.vocabulary)
+  competing = np.random.default_rng(size).random((len(asked), ENTITIES)) < 0.4
+  ranks = ranker_lib.Ranker(TableModel(), size * parallel.num_devices()).among(
+    parallel.replicate(values), asked, lambda rows: competing[rows]
+  )
+  of = table_scores(values, made)
+  wanted = []
+  for row, (side, triple) in enumerate(sides(made.test)):
+    gold = triple[2] if side == 'tail' else triple[0]
+    scores = of(side, triple)
+    rivals = [
+      scores[e] for e in range(ENTITIES) if competing[row, e] and e != gold
+    ]
+    better = sum(score > scores[gold] for score in rivals)
+    equal = sum(score == scores[gold] for score in rivals)
+    wanted.append((better, equal, len(rivals) + 1))
+  assert_ranks(ranks, *zip(*wanted, strict=True))
+
+
+def test_choosing_a_checkpoint_does_not_look_at_test(counted):
+  """The known answers of a validation are those of train and valid."""
+  made = random_graph(8, sizes=(40, 30, 60))
+  task = link_prediction.LinkPrediction(made)
+  params = parallel.replicate(table(8, 30))
+  for choosing, splits in ((True, ('train', 'valid')), (False, graph.SPLITS)):
+    results = task.evaluate(counted, params, 'valid', choosing=choosing)
+    ranks = task.rank(counted, params, 'valid', splits)
+    expected = task.summarize(ranks, 'valid')
+    assert results == {**expected, 'filter': list(splits)}
+    assert task.choosing_metric(results) == results['both']['mrr']
+    wanted = reference(table_scores(table(8, 30), made), made, 'valid', splits)
+    mean = float(np.mean(wanted[0] + wanted[1] / 2 + 1))
+    assert results['both']['mean_rank'] == pytest.approx(mean)
+    assert results['queries'] == 2 * len(made.valid)
+
+
+def test_training_queries_are_both_sides_of_train():
+  made = random_graph(9)
+  task = link_prediction.LinkPrediction(made)
+  asked, mask = task.training_queries(), made.vocabulary.mask_id
+  assert task.max_length == 3
+  assert asked.tokens.tolist() == [
+    [h, ENTITIES + r, mask] for h, r, _ in made.train.tolist()
+  ] + [[mask, ENTITIES + r, t] for _, r, t in made.train.tolist()]
+  assert asked.indices.tolist() == [
+    *made.train[:, 2].tolist(),
+    *made.train[:, 0].tolist(),
+  ]
+
+
+def test_the_filter_decides_the_ranks(counted):
+  """With test left out of the filter, test triples hide each other."""
+  made = random_graph(5, sizes=(40, 10, 60))
+  values = table(5, 30)
+  params = parallel.replicate(values)
+  task = link_prediction.LinkPrediction(made)
+  every = task.rank(counted, params, 'test')
+  some = task.rank(counted, params, 'test', ('train', 'valid'))
+  assert (some.candidates >= every.candidates).all()
+  assert (some.candidates > every.candidates).any()
+  assert (some.better >= every.better).all()
+  assert (some.better > every.better).any()
+
+
+def test_a_repeated_triple_is_ranked_each_time_and_never_hides_itself(counted):
+  triple = np.array([[0, 0, 1]] * 3, dtype=np.int32)
+  words = random_graph(0).vocabulary
+  made = graph.KnowledgeGraph('x', words, triple, triple, triple)
+  values = np.zeros((ENTITIES + RELATIONS + 2, 3, ENTITIES), np.float32)
+  ranks = link_prediction.LinkPrediction(made).rank(
+    counted,
+    parallel.replicate(values),
+    'test',
+  )
+  assert_ranks(ranks, [0] * 6, [ENTITIES - 1] * 6, [ENTITIES] * 6)
+
+
+def test_an_empty_split(counted):
+  made = random_graph(0, sizes=(10, 0, 0))
+  results = link_prediction.LinkPrediction(made).evaluate(
+    counted,
+    parallel.replicate(table(0, 3)),
+    'test',
+    choosing=False,
+  )
+  assert results['queries'] == 0
+  assert results['both'] == results['head'] == results['tail'] == {}
+  assert 'random, test' in link_prediction.format_table(results)
+
+
+def test_queries_need_exactly_one_gold_answer(counted):
+  made = random_graph(0)
+  asked = queries.from_triples(made.train, made.vocabulary).grouped()
+  with pytest.raises(ValueError, match='one gold answer'):
+    counted.filtered(
+      parallel.replicate(table(0, 3)), asked, (asked.indptr, asked.indices)
+    )
+
+
+def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
+  """Exact scores, so that the ranks must be equal to the last one."""
+  path = tmp_path / 'ranks.json'
+  flags = '--xla_force_host_platform_device_count=8'
+  subprocess.run(
+    [sys.executable, str(pathlib.Path(__file__).resolve()), str(path)],
+    env={**os.environ, 'XLA_FLAGS': flags, 'JAX_PLATFORMS': 'cpu'},
+    check=True,
+    timeout=300,
+  )
+  written = json.loads(path.read_text())
+  assert written['devices'] == 8
+  assert written['ranks'] == ranks_of_both_models()
+
+
+def ranks_of_both_models() -> dict[str, list]:
+  """The better, equal, candidates of two models with exact scores."""
+  made = random_graph(11)
+  # Layer norm scale 0: the scores are the biases, whatever the sequence.
+  params = random_parameters(2)
+  params['prediction_norm'] = {
+    name: np.zeros(8, np.float32) for name in ('scale', 'bias')
+  }
+  params['entity_bias'] = (np.arange(ENTITIES) % 4).astype(np.float32)
+  ranks = {}
+  for name, scored, parameters_of_it in (
+    ('table', TableModel(), table(11, 3)),
+    ('coke', coke(), params),
+  ):
+    got = link_prediction.LinkPrediction(made).rank(
+      ranker_lib.Ranker(scored, 16),
+      parallel.replicate(parameters_of_it),
+      'test',
+    )
+    columns = (got.better, got.equal, got.candidates)
+    ranks[name] = [column.tolist() for column in columns]
+  wanted = reference(
+    lambda side, triple: params['entity_bias'], made, 'test', graph.SPLITS
+  )
+  assert ranks['coke'] == wanted.tolist()
+  return ranks
+
+
+# ---------------------------------------------------------------- a real model
+
+
+def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
+  """Entities closer than 1e-4 to the gold score may fall on either side."""
+  made = random_graph(3)
+  # Entities 4 and 9 are copies of entity 2: the same score, to rounding.
+  params = dict(parameters)
+  embedding = params['element_embedding'].copy()
+  bias = params['entity_bias'].copy()
+  embedding[[4, 9]], bias[[4, 9]] = embedding[2], bias[2]
+  params['element_embedding'], params['entity_bias'] = embedding, bias
+  ranks = link_prediction.LinkPrediction(made).rank(
+    ranker, parallel.replicate(params), 'test'
+  )
+  known = {tuple(map(int, t)) for t in made.triples(*graph.SPLITS)}
+  asked = queries.from_triples(made.test, made.vocabulary)
+  scores = np.asarray(
+    jax.jit(coke().apply)(
+      {'params': params}, asked.tokens, asked.mask_position
+    ),
+    dtype=np.float64,
+  )
+  spread = scores.max(axis=1) - scores.min(axis=1)
+  assert (spread > 0.1).all()  # the model tells entities apart
+  loose = 0
+  for row, (side, triple) in enumerate(sides(made.test)):
+    gold = scores[row, triple[2] if side == 'tail' else triple[0]]
+    rivals = scores[row, competitors(side, triple, known)]
+    assert ranks.candidates[row] == len(rivals) + 1
+    above, near = rivals > gold + 1e-4, abs(rivals - gold) <= 1e-4
+    assert above.sum() <= ranks.better[row]
+    assert ranks.better[row] + ranks.equal[row] <= (above | near).sum()
+    loose += int(near.sum() > 2)
+  assert loose < len(ranks.better) / 4  # the bounds say something
+
+
+def test_dropout_is_off(ranker, parameters):
+  task = link_prediction.LinkPrediction(random_graph(3))
+  params = parallel.replicate(parameters)
+  once, twice = (task.rank(ranker, params, 'test') for _ in range(2))
+  assert_ranks(once, twice.better, twice.equal, twice.candidates)
+
+
+def test_a_constant_model_ranks_at_the_mean(ranker, parameters):
+  made = random_graph(3)
+  zero = jax.tree.map(np.zeros_like, parameters)
+  task = link_prediction.LinkPrediction(made)
+  ranks = task.rank(ranker, parallel.replicate(zero), 'test')
+  results = task.summarize(ranks, 'test')
+  wanted = reference(lambda *_: [0.0] * ENTITIES, made, 'test', graph.SPLITS)
+  assert_ranks(ranks, *wanted)
+  assert not ranks.better.any()
+  assert ranks.realistic.tolist() == ((ranks.candidates + 1) / 2).tolist()
+  assert ranks.optimistic.tolist() == [1] * len(ranks.better)
+  assert ranks.pessimistic.tolist() == ranks.candidates.tolist()
+  for side in ('both', 'head', 'tail'):
+    assert results[side]['adjusted_mean_rank_index'] == pytest.approx(0)
+  assert results['optimistic']['mrr'] == 1
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+@pytest.mark.parametrize(
+  ('leaf', 'place'),
+  [
+    ('entity_bias', (5,)),  # the score of one entity, in all queries
+    ('element_embedding', (ENTITIES + 1, 0)),  # some queries: one relation
+    ('element_embedding', (ENTITIES - 1, 0)),  # an entity unseen in train
+  ],
+)
+def test_a_score_that_is_no_number_is_an_error(
+  ranker, parameters, value, leaf, place
+):
+  params = dict(parameters)
+  params[leaf] = params[leaf].copy()
+  params[leaf][place] = value
+  with pytest.raises(FloatingPointError, match='not finite'):
+    link_prediction.LinkPrediction(random_graph(3)).rank(
+      ranker, parallel.replicate(params), 'test'
+    )
+
+
+def test_a_wrong_batch_size():
+  count = parallel.num_devices()
+  if count == 1:
+    pytest.skip('every batch size divides by one device')
+  with pytest.raises(ValueError, match='batch_size'):
+    ranker_lib.Ranker(coke(), count + 1)
+
+
+def test_the_default_batch_size_bounds_memory():
+  count = parallel.num_devices()
+  for entities in (1, 10, 14_541, 1_000_000, 100_000_000):
+    rows = ranker_lib.batch_rows(entities)
+    assert rows % count == 0
+    assert 1 <= rows // count <= 1024
+    if rows // count > 1:
+      assert rows // count * entities * 4 <= 64 * 2**20
+  assert ranker_lib.Ranker(coke()).batch_size == 1024 * count
+
+
+# ------------------------------------------------------------------ counting
+
+
+def test_counting_by_hand():
+  scores = np.array(
+    [
+      [5.0, 3.0, 3.0, 1.0, 3.0],
+      [0.0, 0.0, 0.0, 0.0, 0.0],
+      [1.0, 2.0, math.nan, 4.0, 5.0],
+      [-math.inf, 2.0, 3.0, 4.0, 5.0],
+    ],
+    dtype=np.float32,
+  )
+  counts = jax.jit(counting_lib.count_filtered)(
+    scores,
+    np.array([1, 4, 4, 0], dtype=np.int32),
+    # Row 0 loses entity 2 and would lose its gold one; row 1 loses 0 and, given
+    # twice, 3. Rows 4 and 7 do not exist.
+    np.array([0, 0, 1, 1, 1, 4, 7], dtype=np.int32),
+    np.array([2, 1, 0, 3, 3, 0, 0], dtype=np.int32),
+  )
+  assert counts['finite'].tolist() == [True, True, False, False]
+  assert counts['better'][:2].tolist() == [1, 0]
+  assert counts['equal'][:2].tolist() == [1, 2]
+  assert counts['competitors'].tolist() == [3, 2, 4, 4]
+
+
+def test_counting_on_random_scores_with_ties():
+  generator = np.random.default_rng(0)
+  count = jax.jit(counting_lib.count_filtered)
+  for _ in range(20):
+    scores = generator.integers(-2, 3, size=(6, 11)).astype(np.float32)
+    gold = generator.integers(0, 11, size=6).astype(np.int32)
+    row = generator.integers(0, 9, size=40).astype(np.int32)
+    entity = generator.integers(0, 11, size=40).astype(np.int32)
+    counts = jax.device_get(count(scores, gold, row, entity))
+    filtered = set(zip(row.tolist(), entity.tolist(), strict=True))
+    for b in range(6):
+      rivals = [
+        scores[b, e]
+        for e in range(11)
+        if e != gold[b] and (b, e) not in filtered
+      ]
+      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
+      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
+      assert counts['competitors'][b] == len(rivals)
+
+
+def test_counting_among_given_competitors():
+  generator = np.random.default_rng(1)
+  count = jax.jit(counting_lib.count_among)
+  for _ in range(20):
+    scores = generator.integers(-2, 3, size=(6, 11)).astype(np.float32)
+    gold = generator.integers(0, 11, size=6).astype(np.int32)
+    competing = generator.random((6, 11)) < generator.random()
+    counts = jax.device_get(count(scores, gold, competing))
+    for b in range(6):
+      rivals = [
+        scores[b, e] for e in range(11) if competing[b, e] and e != gold[b]
+      ]
+      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
+      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
+      assert counts['competitors'][b] == len(rivals)
+
+
+# ------------------------------------------------------------------- metrics
+
+
+def test_ranks_by_hand():
+  ranks = ranks_lib.Ranks(
+    better=np.array([0, 2, 0]),
+    equal=np.array([0, 3, 1]),
+    candidates=np.array([10, 10, 2]),
+  )
+  assert ranks.optimistic.tolist() == [1, 3, 1]
+  assert ranks.pessimistic.tolist() == [1, 6, 2]
+  assert ranks.realistic.tolist() == [1, 4.5, 1.5]
+  taken = ranks.take(np.array([False, True, True]))
+  assert_ranks(taken, [2, 0], [3, 1], [10, 2])
+
+
+def test_metrics_by_hand():
+  metrics = ranks_lib.rank_metrics(
+    np.array([1.0, 1.5, 4.0, 11.0]), np.array([21, 21, 11, 31])
+  )
+  assert metrics == {
+    'mrr': pytest.approx((1 + 2 / 3 + 1 / 4 + 1 / 11) / 4),
+    'hits@1': 0.25,  # a tie for the first place is not the first place
+    'hits@3': 0.5,
+    'hits@10': 0.75,
+    'mean_rank': 4.375,
+    # Expected mean rank (11 + 11 + 6 + 16) / 4 = 11.
+    'adjusted_mean_rank_index': pytest.approx(1 - 3.375 / 10),
+  }
+  assert all(type(value) is float for value in metrics.values())
+
+
+@pytest.mark.parametrize(
+  ('ranks', 'candidates', 'index'),
+  [
+    ([1, 1], [7, 9], 1.0),  # perfect
+    ([4, 5], [7, 9], 0.0),  # the mean of the candidates
+    ([7, 9], [7, 9], -1.0),  # the last
+    ([1, 1], [1, 1], 1.0),  # nothing to get wrong
+  ],
+)
+def test_adjusted_mean_rank_index(ranks, candidates, index):
+  metrics = ranks_lib.rank_metrics(np.array(ranks), np.array(candidates))
+  assert metrics['adjusted_mean_rank_index'] == pytest.approx(index)
+
+
+def test_metrics_of_no_ranks():
+  assert ranks_lib.rank_metrics(np.zeros(0), np.zeros(0)) == {}
+
+
+def test_relation_categories_by_hand():
+  listed = {
+    'one to one': [(0, 1), (2, 3), (4, 4)],
+    'one to many': [(0, 1), (0, 2), (0, 3), (4, 5)],
+    'many to one': [(1, 0), (2, 0), (3, 0), (5, 4)],
+    'many to many': [(0, 1), (0, 2), (1, 1), (1, 2)],
+    # 3 triples over 2 heads: exactly 1.5 tails a head counts as many.
+    'at the border': [(0, 1), (0, 2), (3, 4)],
+    # 7 triples over 5 heads: 1.4 does not.
+    'below the border': [
+      *[(0, 10), (0, 11), (1, 12), (1, 13), (2, 14), (3, 15), (4, 16)]
+    ],
+    # A triple that is given again is still one.
+    'repeated': [(0, 1), (0, 1), (0, 1)],
+  }
+  triples = np.array(
+    [
+      (head, relation, tail)
+      for relation, pairs in enumerate(listed.values())
+      for head, tail in pairs
+    ],
+    dtype=np.int32,
+  )
+  words = vocabulary.Vocabulary(
+    tuple(f'{i:02}' for i in range(17)), (*listed, 'of no triple')
+  )
+  made = graph.KnowledgeGraph(
+    'x', words, triples[::3], triples[1::3], triples[2::3]
+  )
+  categories = link_prediction.relation_categories(made)
+  named = dict(zip(words.relations, categories.tolist(), strict=True))
+  assert named == {
+    'one to one': '1-1',
+    'one to many': '1-N',
+    'many to one': 'N-1',
+    'many to many': 'N-N',
+    'at the border': '1-N',
+    'below the border': '1-1',
+    'repeated': '1-1',
+    'of no triple': '1-1',
+  }
+
+
+@pytest.fixture(scope='module')
+def summarized():
+  """Three test triples of two relations; ranks chosen by hand."""
+  words = vocabulary.Vocabulary(
+    tuple(f'{i:02}' for i in range(12)), ('friend', 'parent')
+  )
+  train = [(0, 1, 1), (0, 1, 2), (0, 1, 3), (5, 0, 6)]
+  test = [(0, 1, 4), (6, 0, 5), (0, 1, 11)]  # 4 and 11 are not in train
+  made = graph.KnowledgeGraph(
+    'mine',
+    words,
+    np.array(train, dtype=np.int32),
+    np.zeros((0, 3), dtype=np.int32),
+    np.array(test, dtype=np.int32),
+  )
+  ranks = ranks_lib.Ranks(
+    better=np.array([0, 1, 3, 9, 0, 0]),  # three tails, then three heads
+    equal=np.array([0, 0, 2, 0, 0, 0]),
+    candidates=np.full(6, 10),
+  )
+  return link_prediction.LinkPrediction(made).summarize(ranks, 'test')
+
+
+def test_summary(summarized):
+  assert summarized['dataset'] == 'mine'
+  assert summarized['split'] == 'test'
+  assert summarized['queries'] == 6
+  assert summarized['triples_with_unseen_entity'] == 2
+  names = {'mrr', 'hits@1', 'hits@3', 'hits@10', 'mean_rank'}
+  for side in ('both', 'head', 'tail'):
+    assert names <= set(summarized[side])
+  assert summarized['tail']['mean_rank'] == (1 + 2 + 5) / 3
+  assert summarized['head']['mean_rank'] == (10 + 1 + 1) / 3
+  assert summarized['both']['mean_rank'] == 20 / 6
+  assert summarized['both']['mrr'] == pytest.approx(
+    (1 + 1 / 2 + 1 / 5 + 1 / 10 + 1 + 1) / 6
+  )
+  assert summarized['both']['hits@1'] == 3 / 6
+  assert summarized['tail']['hits@3'] == 2 / 3
+  assert summarized['optimistic']['mean_rank'] == 19 / 6
+  assert summarized['pessimistic']['mean_rank'] == 21 / 6
+  json.dumps(summarized, allow_nan=False)
+
+
+def test_summary_of_relations_and_categories(summarized):
+  relations = summarized['by_relation']
+  assert set(relations) == {'friend', 'parent'}
+  assert relations['friend']['category'] == '1-1'
+  assert relations['friend']['queries'] == 2
+  assert relations['friend']['tail']['mean_rank'] == 2
+  assert relations['friend']['head']['mean_rank'] == 1
+  assert relations['parent']['category'] == '1-N'
+  assert relations['parent']['queries'] == 4
+  assert relations['parent']['both']['mean_rank'] == (1 + 5 + 10 + 1) / 4
+  categories = summarized['by_category']
+  assert set(categories) == {'1-1', '1-N'}  # only those that there are
+  assert categories['1-N']['head'] == relations['parent']['head']
+  assert categories['1-1']['both'] == relations['friend']['both']
+
+
+def test_a_summary_of_many_relations_finds_their_categories_once(monkeypatch):
+  """It goes through all triples, too long to do for each relation."""
+  calls = []
+  original = link_prediction.relation_categories
+
+  def counting(made):
+    calls.append(made)
+    return original(made)
+
+  monkeypatch.setattr(link_prediction, 'relation_categories', counting)
+  made = random_graph(0)
+  rows = 2 * len(made.test)
+  counts = np.zeros(rows, dtype=np.int64)
+  link_prediction.LinkPrediction(made).summarize(
+    ranks_lib.Ranks(counts, counts, counts + 5), 'test'
+  )
+  assert len(calls) == 1
+
+
+def test_table(summarized):
+  text = link_prediction.format_table(summarized)
+  lines = text.splitlines()
+  rows = {line[:14].strip(): line[14:].split() for line in lines[1:]}
+  assert 'mine, test' in lines[0]
+  assert rows[''] == [
+    'queries',
+    'mrr',
+    'hits@1',
+    'hits@3',
+    'hits@10',
+    'mean_rank',
+  ]
+  assert rows['both'] == ['6', '0.6333', '0.5000', '0.6667', '1.0000', '3.3']
+  assert rows['head (? r o)'][0] == '3'
+  assert rows['tail (s r ?)'][5] == '2.7'
+  assert rows['1-N'][0] == '4'
+  assert '2 of 3 triples hold an entity unseen' in text
+
+
+if __name__ == '__main__':  # see test_the_ranks_are_the_same_on_eight_devices
+  output = {
+    'devices': parallel.num_devices(),
+    'ranks': ranks_of_both_models(),
+  }
+  pathlib.Path(sys.argv[1]).write_text(json.dumps(output))

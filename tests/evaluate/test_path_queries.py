@@ -1,0 +1,229 @@
+"""Path queries from data to results, against sets in plain Python."""
+
+import numpy as np
+import pytest
+
+from coke_jax import config, tasks
+from coke_jax.data import graph, paths, vocabulary, walks
+from coke_jax.evaluate import path_queries
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.evaluate import ranks as ranks_lib
+from coke_jax.storage import workdir
+from coke_jax.training import loop
+
+ENTITIES = 14
+RELATIONS = ('**a', '**b', 'a', 'b')
+INVERSE = np.array([2, 3, 0, 1], np.int32)
+LONGEST = 3
+
+
+class TableModel:
+  """Stands in for CoKE: small integer scores that depend on the sequence."""
+
+  num_entities = ENTITIES
+
+  def apply(self, variables, tokens, mask_position):
+    table = variables['params']  # [tokens, K, V]
+    scores = sum(table[tokens[:, k], k] for k in range(tokens.shape[1]))
+    return scores + mask_position[:, None]
+
+
+def random_data(seed):
+  """Walks and stray paths, duplicates among them, over a random multigraph."""
+  generator = np.random.default_rng(seed)
+  labels = vocabulary.Vocabulary(
+    tuple(f'e{i:02}' for i in range(ENTITIES)), RELATIONS
+  )
+
+  def path_set(edges, count):
+    source = generator.integers(0, ENTITIES, count)
+    relations = generator.integers(0, len(RELATIONS), (count, LONGEST))
+    length = generator.integers(1, LONGEST + 1, count)
+    relations[np.arange(LONGEST) >= length[:, None]] = vocabulary.NO_RELATION
+    relations[:edges, 1:] = vocabulary.NO_RELATION
+    relations[:edges, 0] = generator.integers(2, 4, edges)
+    return paths.PathSet(
+      source.astype(np.int32),
+      relations.astype(np.int32),
+      generator.integers(0, ENTITIES, count).astype(np.int32),
+    )
+
+  valid, test = path_set(4, 12), path_set(6, 40)
+  deduction = {
+    'valid': generator.random(12) < 0.5,
+    'test': generator.random(40) < 0.5,
+  }
+  return paths.PathData(
+    'random', labels, INVERSE, path_set(15, 40), valid, test, deduction
+  )
+
+
+# -------------------------------------------------------------- the reference
+
+
+def as_tuples(path_set):
+  return [
+    (int(s), [int(r) for r in row if r >= 0], int(t))
+    for s, row, t in zip(
+      path_set.source, path_set.relations, path_set.target, strict=True
+    )
+  ]
+
+
+def edges_of(*sets):
+  edges = set()
+  for path_set in sets:
+    for source, relations, target in as_tuples(path_set):
+      if len(relations) == 1:
+        edges.add((source, relations[0], target))
+        edges.add((target, int(INVERSE[relations[0]]), source))
+  return edges
+
+
+def quantile(edges, path, scores):
+  """(quantile, in the first ten) of a path's target; None if trivial."""
+  source, relations, target = path
+  reached = {source}
+  for relation in relations:
+    reached = {t for s, r, t in edges if r == relation and s in reached}
+  candidates = {t for _, r, t in edges if r == relations[-1]}
+  negatives = candidates - reached - {target}
+  if not negatives:
+    return None
+  above = sum(scores[n] > scores[target] for n in negatives)
+  above += sum(scores[n] == scores[target] for n in negatives) / 2
+  return (len(negatives) - above) / len(negatives), above <= 9
+
+
+def mean_of(results):
+  kept = [result for result in results if result is not None]
+  return {
+    'queries': len(results),
+    'trivial': len(results) - len(kept),
+    **(
+      {
+        'mean_quantile': float(np.mean([q for q, _ in kept])),
+        'hits@10': float(np.mean([hit for _, hit in kept])),
+      }
+      if kept
+      else {}
+    ),
+  }
+
+
+@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('split', ['valid', 'test'])
+def test_results_equal_brute_force(seed, split):
+  data = random_data(seed)
+  task = path_queries.PathQueries(data, LONGEST)
+  generator = np.random.default_rng(seed)
+  shape = (data.vocabulary.num_tokens, LONGEST + 2, ENTITIES)
+  table = generator.integers(0, 3, shape).astype(np.float32)
+  ranker = ranker_lib.Ranker(TableModel(), 8)
+  ranks = task.rank(ranker, table, split)
+  results = task.summarize(ranks, split)
+
+  asked = data.split(split)
+  queries = paths.queries_from_paths(asked, data.vocabulary, side='tail')
+  edges = edges_of(data.train, asked)
+  expected = [
+    quantile(edges, path, table[tokens, np.arange(LONGEST + 2)].sum(0))
+    for path, tokens in zip(as_tuples(asked), queries.tokens, strict=True)
+  ]
+  parts = {'all': mean_of(expected)}
+  for length in range(1, LONGEST + 1):
+    parts[str(length)] = mean_of(
+      [e for e, n in zip(expected, asked.length, strict=True) if n == length]
+    )
+  deduction = data.deduction[split]
+  parts['deduction'] = mean_of([expected[i] for i in np.flatnonzero(deduction)])
+
+  def same(got, wanted):
+    assert {key: got[key] for key in wanted} == pytest.approx(wanted)
+    assert ('mean_quantile' in got) == ('mean_quantile' in wanted)
+
+  same(results, parts['all'])
+  same(results['deduction'], parts['deduction'])
+  for length, got in results['by_length'].items():
+    same(got, parts[length])
+  assert (results['dataset'], results['split']) == ('random', split)
+  assert 'all paths' in task.format_table(results)
+
+
+def test_quantiles_by_hand():
+  ranks = ranks_lib.Ranks(
+    better=np.array([0, 2, 9, 10, 0, 9]),
+    equal=np.array([0, 2, 0, 0, 0, 1]),
+    candidates=np.array([5, 9, 41, 41, 1, 21]),
+  )
+  metrics = path_queries.quantile_metrics(ranks)
+  assert (metrics['queries'], metrics['trivial']) == (6, 1)
+  # 4 negatives, none above; 8, 2 above and 2 equal; 40, 9 above; 40, 10 above;
+  # none at all; 20, 9 above and 1 equal.
+  quantiles = [1, (8 - 3) / 8, 31 / 40, 30 / 40, (20 - 9.5) / 20]
+  assert metrics['mean_quantile'] == pytest.approx(np.mean(quantiles))
+  assert metrics['hits@10'] == pytest.approx(3 / 5)
+
+
+def test_only_trivial_queries():
+  none = np.zeros(2, np.int64)
+  metrics = path_queries.quantile_metrics(ranks_lib.Ranks(none, none, none + 1))
+  assert metrics == {'queries': 2, 'trivial': 2}
+
+
+def small_config(**train):
+  settings = config.default_config()
+  settings.data.name = 'walks'
+  settings.data.kind = 'walks'
+  settings.data.max_path_length = 2
+  settings.model.num_layers = 1
+  settings.model.hidden_size = 64
+  settings.model.num_heads = 2
+  settings.model.feed_forward_size = 128
+  settings.model.dropout = 0.0
+  settings.train.rows = 'query'
+  settings.train.batch_size = 32
+  settings.train.num_epochs = 20
+  settings.train.validate_every_epochs = 10
+  settings.train.learning_rate = 3e-3
+  settings.train.target_mass = 1.0
+  settings.train.update(train)
+  return settings
+
+
+def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
+  """A ring of 30 entities: a path's end can be worked out."""
+  ring = np.array([[i, 0, (i + 1) % 30] for i in range(30)], np.int32)
+  labels = vocabulary.Vocabulary(
+    tuple(f'e{i:02}' for i in range(30)), ('next',)
+  )
+  triples = graph.KnowledgeGraph('ring', labels, ring, ring[:5], ring[5:10])
+  data = walks.sample_path_data(triples, seed=0, longest=3)
+  settings = small_config()
+  folder = workdir.Workdir(tmp_path)
+  folder.create(settings, data)
+  task = tasks.make_task(settings, folder.data())
+  assert isinstance(task, path_queries.PathQueries)
+  assert task.max_length == 5
+  worker = loop.Trainer(settings, task, folder)
+  lengths = (worker.training_set.queries.tokens != labels.pad_id + 1).sum(1)
+  assert set(lengths) == {3, 4}  # tokens: trained on up to two relations
+  state = worker.run()
+  results = task.evaluate(worker.ranker, state.params, 'test', choosing=False)
+  assert results['mean_quantile'] > 0.7
+  assert set(results['by_length']) <= {'1', '2', '3'}
+  if '1' in results['by_length']:
+    assert results['single_edges']['both']['mrr'] > 0.5
+
+
+def test_a_path_length_that_no_path_has():
+  data = random_data(0)
+  long = data.train.take(data.train.length > 1)
+  task = path_queries.PathQueries(
+    paths.PathData(
+      'x', data.vocabulary, INVERSE, long, data.valid, data.test, {}
+    ),
+    1,
+  )
+  with pytest.raises(config.ConfigError, match='max_path_length is 1'):
+    task.training_queries()

@@ -1,0 +1,57 @@
+"""The script for accelerators, in its small form on a CPU."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / 'experiments' / 'accelerator' / 'run.sh'
+
+
+def run(out, *flags):
+  python = pathlib.Path(sys.executable).parent
+  return subprocess.run(
+    ['bash', str(SCRIPT), *flags],
+    env={
+      **os.environ,
+      'PATH': f'{python}{os.pathsep}{os.environ["PATH"]}',
+      'OUT': str(out),
+    },
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+
+
+def test_the_smoke_mode_leaves_all_results(tmp_path):
+  pytest.importorskip('matplotlib')
+  done = run(tmp_path / 'out', '--smoke')
+  assert done.returncode == 0, done.stdout + done.stderr
+  out = tmp_path / 'out'
+  names = {path.name for path in out.iterdir()}
+  assert {
+    'log.txt',
+    'throughput.json',
+    'results.json',
+    'metrics.jsonl',
+    'training_curves.png',
+    'model.tar.gz.aa',
+  } == names
+  throughput = json.loads((out / 'throughput.json').read_text())
+  assert throughput['platform'] == 'cpu'
+  for measured in throughput['measured']:
+    assert measured['instances_per_second'] >= measured['rows_per_second'] > 0
+  assert json.loads((out / 'results.json').read_text())['both']['mrr'] > 0
+  with tarfile.open(out / 'model.tar.gz.aa') as model:
+    assert 'model/config.json' in model.getnames()
+
+
+def test_without_an_accelerator_it_goes_no_further(tmp_path):
+  done = run(tmp_path / 'out')
+  assert done.returncode != 0
+  assert 'no GPU or TPU found' in done.stdout

@@ -1,0 +1,529 @@
+"""The benchmarks: that they run, that they compare equal models, and count."""
+
+import dataclasses
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from benchmarks import (
+  command,
+  data_sets,
+  flops,
+  plan,
+  processes,
+  profile_step,
+  report,
+)
+
+from coke_jax import parallel, tasks
+from coke_jax.data import batches as batches_lib
+from coke_jax.data import benchmarks as published
+from coke_jax.data import graph as graph_lib
+from coke_jax.model import encoder
+from coke_jax.model import loss as loss_lib
+from coke_jax.training import optimizer, train_state, train_step
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXPERIMENTS = ROOT / 'experiments'
+SIZES = {
+  'num_layers': 2,
+  'hidden_size': 16,
+  'num_heads': 2,
+  'feed_forward_size': 24,
+}
+
+
+def run_script(*flags):
+  return subprocess.run(
+    [sys.executable, str(EXPERIMENTS / 'benchmarks' / 'benchmark.py'), *flags],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+
+
+def has_torch():
+  return importlib.util.find_spec('torch') is not None
+
+
+def tiny_task(setting):
+  config = data_sets.make_config(setting)
+  return config, data_sets.make_task(setting, config)
+
+
+def tiny_setting(**changes):
+  setting = plan.Setting(
+    'training', dataset='tiny-paths', random=True, num_layers=2, batch_size=32
+  )
+  return dataclasses.replace(setting, **changes)
+
+
+def test_everything_is_measured(tmp_path):
+  done = run_script('--smoke', f'--out={tmp_path}')
+  assert done.returncode == 0, done.stdout + done.stderr
+  (path,) = tmp_path.glob('*.json')
+  results = json.loads(path.read_text(encoding='utf-8'))
+  train, evaluate = results['groups']
+  measured = {
+    member['label']: member
+    for member in train['members']
+    if 'summary' in member
+  }
+  torch = {'torch-float32'} if has_torch() else set()
+  assert measured.keys() == torch | {'coke-query-bfloat16'}
+  for name, member in measured.items():
+    summary = member['summary']
+    assert len(member['rounds']) == 2
+    assert summary['timed_steps'] == 2 * sum(
+      member['prepared']['steps'].values()
+    )
+    assert member['prepared']['epoch']['batches'].keys() == {'3', '4'}
+    assert summary['instances_per_second'] >= summary['queries_per_second'] > 0
+    assert summary['gflops'] > 0
+    assert summary['peak_memory_mebibytes'] > 0
+    assert (summary['times_torch_float32'] is None) == (not has_torch())
+    assert member['prepared']['epoch']['instances'] == 600
+    assert f'| {name} |' in done.stdout
+  query = measured['coke-query-bfloat16']['prepared']
+  assert query['epoch']['queries'] < 600
+  assert query['compile_seconds'] > 0
+  assert set(train['large_product_gflops']) == {'float32', 'bfloat16'}
+  (member,) = evaluate['members']
+  assert member['prepared']['queries'] == 40
+  assert member['summary']['share_outside_products'] < 1
+  assert 'jax' in results['machine']['versions']
+  assert path.with_suffix('.md').read_text(encoding='utf-8') in done.stdout
+
+
+def test_smoke_results_are_not_kept_among_the_others():
+  done = run_script('--smoke')
+  assert done.returncode == 2
+  assert '--smoke needs --out' in done.stderr
+
+
+def test_a_failure_is_recorded_and_the_rest_goes_on():
+  said = []
+  missing, good = processes.measure(
+    [
+      tiny_setting(label='bad', kind='matrices', threads=10_000),
+      tiny_setting(label='good', kind='matrices', dataset='tiny'),
+    ],
+    rounds=1,
+    say=said.append,
+  )
+  assert missing['error'].startswith('bad: ended with status 1: ValueError')
+  assert '10000 threads' in missing['error']
+  assert 'error' not in good
+  assert good['rounds'][0]['gflops']['float32'] > 0
+  record = {'section': 's', 'title': 't', 'members': [missing, good]}
+  report.summarize(record)
+  assert 'summary' not in missing
+  assert any('bad: ended' in line for line in said)
+
+
+def member(label, seconds, **setting):
+  epoch = {
+    'instances': 1000,
+    'queries': 500,
+    'batches': {'3': 8, '4': 2},
+    'flops': 2 * 10**12,
+  }
+  return {
+    'label': label,
+    'setting': dataclasses.asdict(
+      plan.Setting('training', label, **plan.VARIANTS[label])
+    ),
+    'prepared': {
+      'compile_seconds': 3.0,
+      'steps': {'3': 4, '4': 1},
+      'epoch': epoch,
+    },
+    # Of an epoch of 2 seconds for each of these, half is spent on length 4.
+    'rounds': [
+      {'step_seconds': {'3': one / 8, '4': one / 2}} for one in seconds
+    ],
+    'finished': {'memory': 2**30, 'device_memory': None},
+  }
+
+
+def test_numbers_of_a_table():
+  matrices = {
+    'label': 'coke_jax matrices',
+    'setting': dataclasses.asdict(plan.Setting('matrices')),
+    'rounds': [{'gflops': {'float32': rate}} for rate in (800, 1000, 1200)],
+  }
+  group = {
+    'section': 'Training',
+    'title': 'L=1',
+    'members': [
+      member('torch-float32', (4, 2, 3)),
+      member('coke-instance-float32', (2, 1, 1)),
+      member('coke-query-float32', (1, 0.25, 0.5)),
+      {**member('coke-query-bfloat16', (1,)), 'error': 'out of memory'},
+      matrices,
+    ],
+  }
+  report.summarize(group)
+  assert group['large_product_gflops'] == {'float32': 1000}
+  torch, ours, query, failed, _ = group['members']
+  assert torch['summary']['times_torch_float32'] == 1
+  assert torch['summary']['times_instance_mode'] is None
+  assert ours['summary']['times_torch_float32'] == 2  # of 2, 2 and 3
+  assert query['summary']['times_instance_mode'] == 2  # of 2, 4 and 2
+  assert 'summary' not in failed
+  summary = ours['summary']
+  assert summary['milliseconds_per_step'] == pytest.approx(200)
+  assert summary['instances_per_second'] == pytest.approx(500)
+  assert summary['queries_per_second'] == pytest.approx(250)
+  assert summary['epochs_per_hour'] == pytest.approx(1800)
+  assert summary['gflops'] == pytest.approx(1000)
+  assert summary['share_of_large_products'] == pytest.approx(1)
+  assert summary['peak_memory_mebibytes'] == 1024
+  assert summary['spread'] == pytest.approx(1)
+  results = {
+    'machine': {'device': 'd', 'processor': 'p', 'versions': {}},
+    'rounds': 3,
+    'groups': [group],
+  }
+  text = report.render(results)
+  assert 'large products 1,000 GFLOP/s in float32' in text
+  assert '| 6.00 | 2.00 |' in text  # query mode: of 4, 8 and 6
+  assert 'failed: out of memory' in text
+
+
+def test_the_plan():
+  machine = {'platform': 'cpu', 'cores': 2, 'versions': {'torch': '2'}}
+  parser = command.make_parser()
+  groups = command.make_groups(parser.parse_args([]), machine)
+  training_ = [group for group in groups if 'Training' in group.section]
+  assert len(training_) == 3 * 2 * 2 * 2  # data set, L, batch, threads
+  for group in training_:
+    labels = [setting.label for setting in group.settings]
+    assert labels == [*plan.VARIANTS, 'torch matrices', 'coke_jax matrices']
+  evaluated = [s for g in groups for s in g.settings if s.kind == 'evaluation']
+  assert ('FB15k-237', 12) in {(s.dataset, s.num_layers) for s in evaluated}
+  assert {s.threads for s in evaluated} == {2}
+  grown = {s.num_entities for g in groups for s in g.settings}
+  assert grown == {0, *plan.GROWTH_ENTITIES}
+  # Beside a GPU all cores serve it; without PyTorch ours stands alone.
+  given = parser.parse_args(['--parts=training', '--datasets=WN18RR'])
+  groups = command.make_groups(
+    given, {'platform': 'gpu', 'cores': 16, 'versions': {}}
+  )
+  settings = [setting for group in groups for setting in group.settings]
+  assert {setting.threads for setting in settings} == {0}
+  assert {setting.framework for setting in settings} == {'coke_jax'}
+
+
+def test_pytorch_that_is_asked_for_has_to_be_there():
+  given = command.make_parser().parse_args(['--variants=torch-float32'])
+  with pytest.raises(SystemExit, match='PyTorch is not installed'):
+    command.make_groups(given, {'platform': 'cpu', 'cores': 1, 'versions': {}})
+
+
+@pytest.mark.parametrize('name', [*plan.LAYERS, 'tiny', 'tiny-paths'])
+def test_random_data_have_the_published_counts(name):
+  counts = data_sets.COUNTS[name]
+  make = data_sets.random_paths if counts.lengths else data_sets.random_graph
+  data = make(counts)
+  published.check_counts(  # knows all but the tiny ones
+    name,
+    entities=data.vocabulary.num_entities,
+    relations=data.vocabulary.num_relations,
+    **{split: len(data.split(split)) for split in graph_lib.SPLITS},
+  )
+  assert counts.lines == tuple(map(len, (data.train, data.valid, data.test)))
+  assert list(data.vocabulary.entities) == sorted(data.vocabulary.entities)
+  if counts.lengths:
+    lengths = np.bincount(data.train.length)[1:]
+    np.testing.assert_allclose(lengths, counts.lengths, atol=1)
+
+
+def products(jaxpr):
+  """Operations of all products of two matrices in a program."""
+  total = 0
+  for equation in jaxpr.eqns:
+    vectors = any(operand.aval.ndim < 2 for operand in equation.invars)
+    if equation.primitive.name == 'dot_general' and not vectors:
+      (contracting, _), _ = equation.params['dimension_numbers']
+      shape = equation.invars[0].aval.shape
+      summed = np.prod([shape[axis] for axis in contracting])
+      total += 2 * int(summed * equation.outvars[0].aval.size)
+    for value in equation.params.values():
+      inner = getattr(value, 'jaxpr', value)
+      if hasattr(inner, 'eqns'):
+        total += products(inner)
+  return total
+
+
+@pytest.mark.parametrize('length', [3, 5])
+def test_operations_are_those_of_the_program(length):
+  rows, entities = 4, 50
+  coke = encoder.CoKE(
+    num_entities=entities,
+    num_tokens=60,
+    pad_id=59,
+    max_length=5,
+    dropout=0.1,
+    **SIZES,
+  )
+  tokens = jnp.zeros((rows, length), jnp.int32)
+  position = jnp.zeros(rows, jnp.int32)
+  params = jax.eval_shape(coke.init, jax.random.key(0), tokens, position)
+
+  def forward(params):
+    return coke.apply(params, tokens, position).sum()
+
+  shape = flops.Shape(
+    entities,
+    SIZES['num_layers'],
+    SIZES['hidden_size'],
+    SIZES['feed_forward_size'],
+  )
+  program = jax.make_jaxpr(forward)(params)
+  assert products(program.jaxpr) == rows * shape.forward(length)
+  program = jax.make_jaxpr(jax.grad(forward))(params)
+  assert products(program.jaxpr) == rows * shape.training(length)
+
+
+def to_torch(params, torch):
+  """Our parameters under the names of the PyTorch model."""
+  state = {
+    'elements.weight': params['element_embedding'],
+    'positions.weight': params['position_embedding'],
+    'entity_bias': params['entity_bias'],
+  }
+
+  def put(name, values):  # a dense layer or a layer norm
+    if 'kernel' in values:
+      state[f'{name}.weight'] = values['kernel'].T
+    else:
+      state[f'{name}.weight'] = values['scale']
+    state[f'{name}.bias'] = values['bias']
+
+  for name in ('embedding_norm', 'prediction_dense', 'prediction_norm'):
+    put(name, params[name])
+  for number in range(SIZES['num_layers']):
+    block, theirs = params[f'blocks_{number}'], f'encoder.layers.{number}'
+    projection = block['attention']['query_key_value']
+    state[f'{theirs}.self_attn.in_proj_weight'] = projection['kernel'].T
+    state[f'{theirs}.self_attn.in_proj_bias'] = projection['bias']
+    put(f'{theirs}.self_attn.out_proj', block['attention']['output'])
+    put(f'{theirs}.linear1', block['hidden'])
+    put(f'{theirs}.linear2', block['output'])
+    put(f'{theirs}.norm1', block['attention_norm'])
+    put(f'{theirs}.norm2', block['feed_forward_norm'])
+  return {name: torch.from_numpy(np.array(a)) for name, a in state.items()}
+
+
+@pytest.fixture
+def both():
+  """A training of ours, and the PyTorch one with the same parameters."""
+  torch = pytest.importorskip('torch')
+  from benchmarks import torch_steps
+
+  config, task = tiny_task(tiny_setting())
+  config.model.update({**SIZES, 'dropout': 0.0})
+  config.train.target_mass = 0.3
+  config.train.num_epochs = 2
+  config.train.learning_rate = 1e-2
+  theirs = torch_steps.Steps(config, task)
+  coke = tasks.build_model(config, task.data.vocabulary, task.max_length)
+  generator = np.random.default_rng(1)
+  params = jax.tree.map(  # also biases are not 0, and scales are not 1
+    lambda leaf: generator.normal(0.1, 0.2, leaf.shape).astype(np.float32),
+    jax.eval_shape(lambda: encoder.init_params(coke, 0)),
+  )
+  theirs.model.load_state_dict(to_torch(params, torch))
+  jax.config.update('jax_disable_most_optimizations', True)  # compiles faster
+  yield config, coke, params, theirs
+  jax.config.update('jax_disable_most_optimizations', False)
+
+
+def test_both_models_are_equal(both):
+  config, coke, params, theirs = both
+  torch = pytest.importorskip('torch')
+  from benchmarks import torch_model
+
+  for batch in theirs.training_set.epoch(0):
+    if (batch['answers'] == batches_lib.PAD_ANSWER).any():
+      break  # the filled-up one; its last rows do not count
+  rows = int((batch['answers'][:, 0] >= 0).sum())
+  tokens, position = batch['tokens'], batch['mask_position']
+  ours = jax.jit(coke.apply)({'params': params}, tokens, position)[:rows]
+  with torch.no_grad():
+    logits = theirs.model(torch.from_numpy(tokens), torch.from_numpy(position))
+    answers = torch.from_numpy(batch['answers'][:, 0].astype('int64'))
+    mean = torch_model.loss(logits, answers, config.train.target_mass)
+  np.testing.assert_allclose(ours, logits[:rows], atol=1e-4)
+  expected = loss_lib.smoothed_cross_entropy(
+    ours, batch['answers'][:rows], config.train.target_mass
+  )
+  assert float(mean) == pytest.approx(float(expected.mean()), abs=1e-4)
+
+
+def test_both_trainings_are_equal(both):
+  """Clipping, optimizer and schedule: the losses stay together."""
+  config, coke, params, theirs = both
+  transformation, _ = train_state.build_optimizer(
+    config, round(2 * theirs.training_set.steps_per_epoch)
+  )
+  step = train_step.make_train_step(
+    coke, transformation, target_mass=config.train.target_mass
+  )
+  state = parallel.replicate(
+    train_state.TrainState(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      optimizer_state=transformation.init(params),
+    )
+  )
+  losses = []
+  batch = next(theirs.training_set.epoch(0))
+  for _ in range(8):
+    state, metrics = step(state, [batch], encoder.dropout_key(0))
+    theirs.run([batch])
+    losses.append((metrics['loss'].item(), theirs.last_loss.item()))
+  ours, torch_losses = np.array(losses).T
+  np.testing.assert_allclose(ours, torch_losses, rtol=1e-4)
+  assert ours[-1] < ours[0] - 0.05  # something was learned
+
+
+def test_the_schedules_are_equal():
+  pytest.importorskip('torch')
+  from benchmarks import torch_steps
+
+  for num_steps, warmup in ((20, 0.1), (20, 0.0), (7, 0.5)):
+    ours = optimizer.learning_rate_schedule(0.5, num_steps, warmup)
+    theirs = torch_steps.warmup_and_decay(num_steps, warmup)
+    for step in range(num_steps + 1):
+      assert 0.5 * theirs(step) == pytest.approx(float(ours(step)), abs=1e-6)
+
+
+def test_operations_of_the_pytorch_model_are_those_of_the_program(both):
+  torch = pytest.importorskip('torch')
+  from torch.utils import flop_counter
+
+  _, _, _, theirs = both
+  batch = next(theirs.training_set.epoch(0))
+  rows, length = batch['tokens'].shape
+  shape = flops.Shape(
+    theirs.model.num_entities,
+    SIZES['num_layers'],
+    SIZES['hidden_size'],
+    SIZES['feed_forward_size'],
+    whole_last_block=True,
+  )
+  # Written as plain products, so that the counter sees those of attention.
+  plain = torch.nn.attention.SDPBackend.MATH
+  with (
+    torch.nn.attention.sdpa_kernel(plain),
+    flop_counter.FlopCounterMode(display=False) as counter,
+  ):
+    theirs.run([batch])
+  assert counter.get_total_flops() == rows * shape.training(length)
+
+
+def test_environment_of_a_process():
+  setting = tiny_setting(framework='torch', threads=2, dataset='FB15k-237')
+  variables = processes.environment(setting, 'somewhere')
+  assert variables['NPROC'] == variables['OMP_NUM_THREADS'] == '2'
+  assert variables['JAX_ENABLE_COMPILATION_CACHE'] == 'false'
+  assert variables['TORCHINDUCTOR_CACHE_DIR'] == 'somewhere'
+  assert str(EXPERIMENTS) in variables['PYTHONPATH'].split(os.pathsep)
+
+
+def test_each_length_is_timed_by_itself():
+  from benchmarks import stepping
+
+  config, task = tiny_task(tiny_setting())
+  whole = train_step.build_training_set(
+    config, task.training_queries(), task.data.vocabulary.pad_id
+  )
+  parts = stepping.by_length(whole)
+  assert parts.keys() == {3, 4}
+  assert sum(len(part.queries) for part in parts.values()) == len(whole.queries)
+  batches = sum(part.steps_per_epoch for part in parts.values())
+  assert batches == whole.steps_per_epoch
+  for length, part in parts.items():
+    assert {b['tokens'].shape for b in part.epoch(0)} == {(32, length)}
+  config, task = tiny_task(tiny_setting(dataset='tiny'))
+  whole = train_step.build_training_set(
+    config, task.training_queries(), task.data.vocabulary.pad_id
+  )
+  assert stepping.by_length(whole) == {3: whole}
+
+
+class FakeWorker:
+  """In the place of a process: a step takes as long as its label says."""
+
+  def __init__(self, setting):
+    self._seconds = float(setting.label)
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *error):
+    pass
+
+  def reply(self):
+    return {}
+
+  def tell(self, command):
+    return {'step_seconds': {'3': self._seconds}}
+
+
+def test_slow_trainings_have_one_round(monkeypatch):
+  monkeypatch.setattr(processes, 'Worker', FakeWorker)
+  settings = [tiny_setting(label=label) for label in ('0.1', '100')]
+  said = []
+  fast, slow = processes.measure(settings, rounds=3, say=said.append)
+  assert len(fast['rounds']) == 3
+  assert len(slow['rounds']) == 1
+
+
+def test_a_profile_adds_up_the_time_of_a_step():
+  script = EXPERIMENTS / 'benchmarks' / 'profile_step.py'
+  flags = '--dataset=tiny --layers=1 --batch-size=32 --steps-per-call=2'
+  done = subprocess.run(
+    [sys.executable, str(script), *flags.split(), '--calls=1'],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  *lines, total, faults = done.stdout.splitlines()
+  times = {line[:24].strip(): float(line[24:].split()[0]) for line in lines}
+  assert list(times) == list(profile_step.PARTS)
+  assert times['optimizer'] > 0
+  assert float(total.split()[-2]) == pytest.approx(sum(times.values()), abs=1)
+  assert faults.startswith('page faults')
+
+
+@pytest.mark.parametrize(
+  ('place', 'part'),
+  [
+    ('transpose(jvp(CoKE))/blocks_3/hidden/dot_general', 'products of blocks'),
+    ('jvp(CoKE)/blocks_0/attention/Dropout_0/threefry2x32', 'dropout bits'),
+    ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
+    ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
+    ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
+    # A product of the gradient: it comes out of the transposed entities.
+    (
+      'transpose(jvp(CoKE))/CoKE.entity_logits/transpose',
+      'products with entities',
+    ),
+    ('jvp(CoKE)/CoKE.entity_logits/add', 'logits and loss'),
+    ('jvp(CoKE)/blocks_1/feed_forward_norm/rsqrt', 'layer norm'),
+    ('mul', 'optimizer'),
+  ],
+)
+def test_operations_are_told_apart_by_their_place(place, part):
+  assert profile_step.part(place) == part

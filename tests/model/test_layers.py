@@ -1,0 +1,154 @@
+"""Dropout and products against what they should do, written plainly."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coke_jax.model import layers
+
+
+def dropped(rate, shape, seed=0, *, train=True):
+  """Ones after dropout."""
+  return np.asarray(
+    layers.Dropout(rate).apply(
+      {}, jnp.ones(shape), train=train, rngs={'dropout': jax.random.key(seed)}
+    )
+  )
+
+
+@pytest.mark.parametrize('rate', [0.1, 0.5, 0.9])
+def test_dropout_drops_as_many_as_it_should_and_makes_up_for_them(rate):
+  values = dropped(rate, (200, 5, 100))
+  zeros = (values == 0).mean()
+  assert abs(zeros - rate) < 5 * (rate * (1 - rate) / values.size) ** 0.5
+  np.testing.assert_allclose(values[values != 0], 1 / (1 - rate), rtol=2e-4)
+  # Neither halves of the random words nor neighbours depend on each other.
+  kept = values != 0
+  for other in (np.roll(kept, 50, axis=-1), np.roll(kept, 1, axis=0)):
+    both = (kept & other).mean()
+    assert abs(both - (1 - rate) ** 2) < 0.01
+
+
+@pytest.mark.parametrize('rate', [0.1, 0.5])
+def test_dropout_is_independent_over_places_and_keys(rate):
+  """Counts of pairs are as those of independent draws, up to chance."""
+  steps, rows, width = 40, 64, 256
+  keys = jax.random.split(jax.random.key(3), steps)
+  threshold = np.uint32(round(rate * 2**32))
+  dropped = np.stack(
+    [layers.hash_bits(key, (rows, width)) < threshold for key in keys]
+  )
+  # Over rows, over columns, and over keys.
+  for axis, size in enumerate(dropped.shape):
+    others = tuple(other for other in range(3) if other != axis)
+    draws = dropped.size // size
+    share = dropped.mean(axis=others)
+    deviations = (share - rate) / (rate * (1 - rate) / draws) ** 0.5
+    assert np.abs(deviations).max() < 5
+    assert 0.5 < (deviations**2).mean() < 1.6
+  deviation = rate * (1 - rate)
+  centred = dropped - rate
+  for axis in range(3):
+    for distance in (1, 2, 3, 8, 32):
+      product = centred * np.roll(centred, distance, axis=axis)
+      assert abs(product.mean()) < 5 * deviation / dropped.size**0.5
+
+
+def test_hashed_bits_are_even_and_change_with_each_bit_of_the_key():
+  size = 2**16
+  bits = np.asarray(layers.hash_bits(jax.random.key(7), (size,)))
+  chance = 5 * (0.25 / size) ** 0.5
+  for place in range(32):
+    assert abs(((bits >> place) & 1).mean() - 0.5) < chance
+  words = np.asarray(jax.random.key_data(jax.random.key(7)))
+  for word in range(2):
+    for place in (0, 1, 15, 31):
+      changed = words.copy()
+      changed[word] ^= np.uint32(1 << place)
+      other = layers.hash_bits(jax.random.wrap_key_data(changed), (size,))
+      flipped = bits ^ np.asarray(other)
+      for each in range(32):
+        assert abs(((flipped >> each) & 1).mean() - 0.5) < 2 * chance
+
+
+@pytest.mark.parametrize('shape', [(7,), (3, 1), (4, 3, 3, 5)])
+def test_dropout_of_odd_widths(shape):
+  values = np.stack([dropped(0.5, shape, seed) for seed in range(60)])
+  assert values.shape[1:] == shape
+  assert set(np.unique(values)) == {0, 2}
+  assert (values == 0).any(axis=0).all()
+  assert (values != 0).any(axis=0).all()
+
+
+def test_dropout_draws_anew_with_each_key_and_the_same_with_one():
+  assert (dropped(0.5, (4, 64)) == dropped(0.5, (4, 64))).all()
+  assert (dropped(0.5, (4, 64)) != dropped(0.5, (4, 64), seed=1)).any()
+
+
+def test_no_dropout_without_training_or_rate():
+  assert (dropped(0.5, (4, 64), train=False) == 1).all()
+  assert (dropped(0.0, (4, 64)) == 1).all()
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+def test_products_and_their_gradients(dtype):
+  generator = np.random.default_rng(0)
+  x = generator.normal(size=(4, 3, 16))
+  kernel = generator.normal(size=(16, 8))
+  weight = generator.normal(size=(4, 3, 8))
+
+  def total(x, kernel):
+    return (layers.matmul(x, kernel, jnp.dtype(dtype)) * weight).sum()
+
+  arguments = jnp.asarray(x, jnp.float32), jnp.asarray(kernel, jnp.float32)
+  product = layers.matmul(*arguments, jnp.dtype(dtype))
+  of_x, of_kernel = jax.grad(total, argnums=(0, 1))(*arguments)
+  tolerance = {'float32': 1e-5, 'bfloat16': 0.1}[dtype]
+  for got, expected in (
+    (product, x @ kernel),
+    (of_x, weight @ kernel.T),
+    (of_kernel, np.einsum('bkd,bke->de', x, weight)),
+  ):
+    assert got.dtype == jnp.float32
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_bias_and_its_gradient():
+  generator = np.random.default_rng(0)
+  x, weight = generator.normal(size=(2, 5, 300)).astype(np.float32)
+  bias = generator.normal(size=300).astype(np.float32)
+
+  def total(x, bias):
+    return (layers.add_bias(x, bias) * weight).sum()
+
+  of_x, of_bias = jax.grad(total, argnums=(0, 1))(x, bias)
+  np.testing.assert_allclose(layers.add_bias(x, bias), x + bias, rtol=1e-6)
+  np.testing.assert_array_equal(of_x, weight)
+  np.testing.assert_allclose(of_bias, weight.sum(axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('queries', [1, 3])
+def test_mixing_and_its_gradients(queries):
+  generator = np.random.default_rng(0)
+  weights = generator.normal(size=(5, queries, 3, 2)).astype(np.float32)
+  value = generator.normal(size=(5, 3, 2, 8)).astype(np.float32)
+  of_mixed = generator.normal(size=(5, queries, 2, 8)).astype(np.float32)
+
+  def total(weights, value):
+    return (layers.mix(weights, value) * of_mixed).sum()
+
+  of_weights, of_value = jax.grad(total, argnums=(0, 1))(weights, value)
+  for got, expected in (
+    (layers.mix(weights, value), 'bqka,bkah->bqah'),
+    (of_value, 'bqka,bqah->bkah'),
+    (of_weights, 'bkah,bqah->bqka'),
+  ):
+    operands = {'bqka': weights, 'bkah': value, 'bqah': of_mixed}
+    first, second = expected.split('->')[0].split(',')
+    np.testing.assert_allclose(
+      got,
+      np.einsum(expected, operands[first], operands[second]),
+      rtol=1e-5,
+      atol=1e-5,
+    )

@@ -1,0 +1,66 @@
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coke_jax.model import loss
+
+
+def brute_force(logits, answers, target_mass):
+  """Cross-entropy against every answer's full target distribution, float64."""
+  logits = np.asarray(logits, np.float64)
+  count = logits.shape[1]
+  losses = []
+  for row, row_answers in zip(logits, answers, strict=True):
+    log_p = row - np.log(np.exp(row - row.max()).sum()) - row.max()
+    total = 0.0
+    for answer in row_answers:
+      if answer < 0:
+        continue
+      target = np.full(count, (1 - target_mass) / max(count - 1, 1))
+      target[answer] = target_mass if count > 1 else 1.0
+      assert np.isclose(target.sum(), 1)
+      total -= (target * log_p).sum()
+    losses.append(total)
+  return np.array(losses)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+  seed=st.integers(0, 10**6),
+  rows=st.just(3),
+  entities=st.sampled_from([1, 2, 7]),  # few shapes: each compiles
+  most=st.just(4),
+  target_mass=st.sampled_from([0.05, 0.25, 0.8, 1.0]),
+)
+def test_equals_the_full_distribution(seed, rows, entities, most, target_mass):
+  generator = np.random.default_rng(seed)
+  logits = generator.normal(size=(rows, entities)).astype(np.float32) * 5
+  answers = generator.integers(-1, entities, (rows, most)).astype(np.int32)
+  got = loss.smoothed_cross_entropy(
+    jnp.asarray(logits), jnp.asarray(answers), target_mass
+  )
+  expected = brute_force(logits, answers, target_mass)
+  np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4)
+
+
+def test_a_higher_target_mass_rewards_the_answer_more():
+  """The mass is ON the target: with .8, being sure of it must pay."""
+  unsure = jnp.zeros((1, 4))
+  sure = jnp.array([[2.0, 0.0, 0.0, 0.0]])
+  answer = jnp.array([[0]])
+
+  def gain(mass):
+    low = loss.smoothed_cross_entropy(unsure, answer, mass)
+    return float((low - loss.smoothed_cross_entropy(sure, answer, mass))[0])
+
+  assert gain(0.8) > 0
+  assert gain(1.0) > gain(0.8) > gain(0.25)
+  assert gain(0.1) < 0  # less than its even share: the mirror image
+
+
+def test_rows_without_answers_cost_nothing():
+  logits = jnp.ones((2, 3))
+  losses = loss.smoothed_cross_entropy(logits, jnp.array([[-1], [2]]), 0.8)
+  assert losses[0] == 0
+  assert losses[1] > 0

@@ -1,0 +1,239 @@
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from coke_jax import config as config_lib
+from coke_jax import tasks
+from coke_jax.data import vocabulary
+from coke_jax.model import encoder, loss
+
+ORACLE = pathlib.Path(__file__).parents[1] / 'data' / 'official_forward.npz'
+
+# (name, entities, relations) -> millions of parameters (paper, table 4).
+PAPER_PARAMETERS = [
+  ('FB15k', 14_951, 1_345, 10.58),
+  ('FB15k-237', 14_541, 237, 10.19),
+  ('WN18', 40_943, 18, 16.92),
+  ('WN18RR', 40_943, 11, 16.92),
+]
+
+
+def small_model(**changes):
+  settings = {
+    'num_entities': 9,
+    'num_tokens': 15,
+    'pad_id': 14,
+    'max_length': 5,
+    'num_layers': 2,
+    'hidden_size': 8,
+    'num_heads': 2,
+    'feed_forward_size': 12,
+    'dropout': 0.0,
+  }
+  return encoder.CoKE(**{**settings, **changes})
+
+
+def random_params(coke, seed=0, scale=0.5):
+  """Parameters large enough that every part of the model matters."""
+  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
+  generator = np.random.default_rng(seed)
+  return jax.tree.map(
+    lambda leaf: jnp.asarray(
+      generator.normal(size=leaf.shape) * scale, jnp.float32
+    ),
+    shapes,
+  )
+
+
+def oracle_params(stored):
+  """The stored parameters in our tree."""
+
+  def get(name):
+    return stored[f'params/{name}']
+
+  def product(name):
+    return {'kernel': get(f'{name}/kernel'), 'bias': get(f'{name}/bias')}
+
+  def norm(name):
+    return {'scale': get(f'{name}/scale'), 'bias': get(f'{name}/bias')}
+
+  def block(number):
+    start = f'layers/{number}'
+    parts = [
+      product(f'{start}/attention/{p}') for p in ('query', 'key', 'value')
+    ]
+    fused = {
+      leaf: np.concatenate([part[leaf] for part in parts], axis=-1)
+      for leaf in ('kernel', 'bias')
+    }
+    return {
+      'attention': {
+        'query_key_value': fused,
+        'output': product(f'{start}/attention/output'),
+      },
+      'attention_norm': norm(f'{start}/attention_norm'),
+      'hidden': product(f'{start}/feed_forward/hidden'),
+      'output': product(f'{start}/feed_forward/output'),
+      'feed_forward_norm': norm(f'{start}/feed_forward_norm'),
+    }
+
+  return {
+    'element_embedding': get('element_embedding'),
+    'position_embedding': get('position_embedding'),
+    'embedding_norm': norm('embedding_norm'),
+    **{f'blocks_{number}': block(number) for number in range(3)},
+    'prediction_dense': product('prediction/dense'),
+    'prediction_norm': norm('prediction/norm'),
+    'entity_bias': get('prediction/entity_bias'),
+  }
+
+
+@pytest.fixture(scope='module')
+def oracle():
+  with np.load(ORACLE) as stored:
+    return dict(stored)
+
+
+@pytest.fixture(scope='module')
+def oracle_model():
+  return encoder.CoKE(
+    num_entities=40,
+    num_tokens=48,
+    pad_id=47,
+    max_length=7,
+    num_layers=3,
+    hidden_size=32,
+    num_heads=4,
+    feed_forward_size=64,
+    dropout=0.1,
+  )
+
+
+def test_hidden_states_equal_the_authors(oracle, oracle_model):
+  params = {'params': oracle_params(oracle)}
+  hidden = oracle_model.apply(params, oracle['tokens'], method='encode')
+  real = np.arange(7) < oracle['length'][:, None]
+  assert real.sum() == oracle['length'].sum()
+  np.testing.assert_allclose(
+    np.asarray(hidden)[real], oracle['hidden'][real], atol=1e-4
+  )
+
+
+def test_logits_equal_the_authors(oracle, oracle_model):
+  params = {'params': oracle_params(oracle)}
+  logits = oracle_model.apply(params, oracle['tokens'], oracle['mask_position'])
+  assert logits.shape == (24, 40)
+  np.testing.assert_allclose(logits, oracle['entity_logits'], atol=1e-4)
+
+
+@pytest.mark.parametrize('target_mass', [0.8, 0.25, 1.0])
+def test_loss_equals_the_authors(oracle, target_mass):
+  losses = loss.smoothed_cross_entropy(
+    jnp.asarray(oracle['entity_logits']),
+    jnp.asarray(oracle['target'][:, None]),
+    target_mass,
+  )
+  expected = oracle[f'loss_target_mass_{target_mass}']
+  np.testing.assert_allclose(losses.mean(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('name', 'entities', 'relations', 'millions'), PAPER_PARAMETERS
+)
+def test_parameter_count_is_the_papers(name, entities, relations, millions):
+  labels = vocabulary.Vocabulary(
+    tuple(map(str, range(entities))), tuple(map(str, range(relations)))
+  )
+  coke = tasks.build_model(config_lib.default_config(), labels)
+  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
+  assert round(encoder.count_parameters(shapes) / 1e6, 2) == millions, name
+
+
+def test_masked_state_equals_the_full_encoding():
+  coke = small_model()
+  params = {'params': random_params(coke)}
+  tokens = jnp.array(
+    [[13, 10, 3, 14, 14], [2, 9, 11, 12, 13], [1, 13, 4, 5, 6]]
+  )
+  position = jnp.array([0, 4, 1])
+  hidden = coke.apply(params, tokens, method='encode')
+  alone = coke.apply(params, tokens, position, method='masked_state')
+  np.testing.assert_allclose(
+    alone, hidden[jnp.arange(3), position], rtol=1e-5, atol=1e-6
+  )
+
+
+def test_padding_is_invisible():
+  coke = small_model()
+  params = {'params': random_params(coke)}
+  short = coke.apply(params, jnp.array([[13, 10, 3]]), jnp.array([0]))
+  padded = coke.apply(params, jnp.array([[13, 10, 3, 14, 14]]), jnp.array([0]))
+  np.testing.assert_allclose(short, padded, rtol=1e-5, atol=1e-6)
+
+
+def test_remat_changes_nothing():
+  tokens, position = jnp.array([[13, 10, 3], [2, 9, 13]]), jnp.array([0, 2])
+  plain, remat = small_model(), small_model(remat=True)
+  params = random_params(plain)
+
+  def gradient(coke):
+    def objective(p):
+      return coke.apply({'params': p}, tokens, position, train=True).var()
+
+    return jax.grad(objective)(params)
+
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+    gradient(plain),
+    gradient(remat),
+  )
+
+
+def test_bfloat16_products_stay_close_and_return_float32():
+  exact, short = small_model(), small_model(dtype=jnp.bfloat16)
+  params = {'params': random_params(exact, scale=0.2)}
+  tokens, position = jnp.array([[13, 10, 3]]), jnp.array([0])
+  expected = exact.apply(params, tokens, position)
+  got = short.apply(params, tokens, position)
+  assert got.dtype == jnp.float32
+  np.testing.assert_allclose(got, expected, atol=0.05)
+  assert not np.array_equal(got, expected)
+
+
+def test_dropout_is_drawn_for_every_row_and_place():
+  coke = small_model(dropout=0.5)
+  params = {'params': random_params(coke)}
+  tokens = jnp.tile(jnp.array([[13, 10, 3]]), (4, 1))
+  position = jnp.zeros(4, jnp.int32)
+
+  def run(seed):
+    key = jax.random.key(seed)
+    return coke.apply(
+      params, tokens, position, train=True, rngs={'dropout': key}
+    )
+
+  first = np.asarray(run(0))
+  assert len(np.unique(first[:, 0])) == 4  # equal rows, different dropout
+  np.testing.assert_array_equal(first, run(0))
+  assert not np.array_equal(first, run(1))
+
+
+def test_initial_parameters():
+  coke = small_model(hidden_size=64, num_tokens=2000, pad_id=1999)
+  params = encoder.init_params(coke, 3)
+  embedding = np.asarray(params['element_embedding'])
+  assert np.abs(embedding).max() <= 0.04 + 1e-6  # two deviations
+  np.testing.assert_allclose(embedding.std(), 0.02 * 0.8796, rtol=0.02)
+  assert not params['entity_bias'].any()
+  assert not params['blocks_0']['hidden']['bias'].any()
+
+
+def test_longer_sequences_than_built_for_are_refused():
+  coke = small_model()
+  with pytest.raises(ValueError, match=r'6 tokens.*at most 5'):
+    coke.apply(
+      {'params': random_params(coke)}, jnp.zeros((1, 6), int), jnp.zeros(1, int)
+    )

@@ -1,0 +1,198 @@
+"""Numbers at their limits: each is trained and ranked for real, or refused."""
+
+import json
+import math
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from coke_jax import config as config_lib
+from coke_jax import tasks
+from coke_jax.cli import commands
+from coke_jax.model import encoder
+from coke_jax.storage import workdir
+from coke_jax.training import loop as loop_lib
+from coke_jax.training import progress_log, run, train_state
+
+RING = [f'e{i}\tr\te{(i + 1) % 6}' for i in range(6)]
+
+
+def small_config(folder, *, train=RING, valid=(), test=(), **settings):
+  """A tiny config of a graph that is written to `folder`; lines by split."""
+  data = folder / 'data'
+  data.mkdir()
+  for split, lines in (('train', train), ('valid', valid), ('test', test)):
+    text = ''.join(f'{line}\n' for line in lines)
+    (data / f'{split}.txt').write_text(text)
+  config = config_lib.default_config()
+  config.data.name = 'numbers'
+  config.data.dir = str(data)
+  config.model.num_layers = 1
+  config.model.hidden_size = 8
+  config.model.num_heads = 2
+  config.model.feed_forward_size = 8
+  config.train.num_epochs = 3
+  config.train.batch_size = 8
+  config.train.validate_every_epochs = 1
+  config.train.log_every_steps = 1
+  config.update_from_flattened_dict(settings)
+  return config
+
+
+def train(folder, config) -> pathlib.Path:
+  run.train_and_evaluate(config, str(folder / 'work'))
+  return folder / 'work'
+
+
+def losses(work: pathlib.Path) -> list[float]:
+  lines = map(json.loads, (work / 'metrics.jsonl').read_text().splitlines())
+  return [line['loss'] for line in lines if line['kind'] == 'train']
+
+
+def results(work: pathlib.Path) -> dict:
+  return json.loads((work / 'results.json').read_text())
+
+
+def saved_leaves(folder, config) -> list[np.ndarray]:
+  """The numbers of the newest checkpoint; empty if there is none."""
+  place = workdir.Workdir(folder / 'work')
+  coke = tasks.build_model(config, place.data().vocabulary)
+  optimizer, _ = train_state.build_optimizer(config, 1)
+  template = jax.eval_shape(lambda: train_state.init_state(coke, optimizer, 0))
+  with place.checkpoints(writing=False) as checkpoints:
+    restored = checkpoints.latest(template)
+  return [] if restored is None else jax.tree.leaves(restored[0])
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+@pytest.mark.parametrize('rate', [1e4, 1e38])
+def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
+  """Finite to the end, or stopped with the step; never a NaN on disk."""
+  config = small_config(
+    tmp_path,
+    valid=RING[:2],
+    test=RING[:2],
+    **{
+      'model.dtype': dtype,
+      'train.learning_rate': rate,
+      'train.clip_norm': 0.0,
+      'train.num_epochs': 20.0,
+    },
+  )
+  message = ''
+  try:
+    train(tmp_path, config)
+  except progress_log.TrainingError as error:
+    message = str(error)
+  work = tmp_path / 'work'
+  assert bool(message) != (work / 'results.json').exists()
+  if message:
+    assert 'step' in message
+    assert 'finite' in message
+    assert progress_log.ADVICE in message
+  else:
+    assert rate < 1e20
+    assert math.isfinite(results(work)['both']['mrr'])
+  assert all(map(math.isfinite, losses(work)))
+  assert all(np.isfinite(leaf).all() for leaf in saved_leaves(tmp_path, config))
+
+
+def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
+  tmp_path, monkeypatch
+):
+  """The loss is finite, and the parameters after the step are not."""
+  config = small_config(tmp_path, **{'train.learning_rate': 3e38})
+  config.train.clip_norm = 0.0
+  monkeypatch.setattr(progress_log.TrainingLog, 'check', lambda self: None)
+  monkeypatch.setattr(progress_log.TrainingLog, 'flush', lambda self: None)
+  with pytest.raises(progress_log.TrainingError, match=r'step \d+: .*finite'):
+    train(tmp_path, config)
+  assert saved_leaves(tmp_path, config) == []
+
+
+def test_scores_that_overflow_in_bfloat16(tmp_path, monkeypatch):
+  config = small_config(tmp_path, valid=RING[:2], **{'model.dtype': 'bfloat16'})
+  original = encoder.init_params
+
+  def huge(model, seed):
+    return jax.tree.map(lambda leaf: leaf * 1e37, original(model, seed))
+
+  monkeypatch.setattr(encoder, 'init_params', huge)
+  with pytest.raises(progress_log.TrainingError, match=r'step 1: loss'):
+    train(tmp_path, config)
+  assert not list((tmp_path / 'work' / 'checkpoints').iterdir())
+
+
+def test_one_entity(tmp_path):
+  loop = ['only\tr\tonly']
+  config = small_config(tmp_path, train=loop, valid=loop, test=loop)
+  work = train(tmp_path, config)
+  assert losses(work) == [0.0, 0.0, 0.0]
+  both = results(work)['both']
+  assert both['mrr'] == both['hits@1'] == both['mean_rank'] == 1.0
+
+
+def test_one_relation_and_a_batch_larger_than_the_data(tmp_path):
+  config = small_config(
+    tmp_path, valid=RING[:1], test=RING[1:2], **{'train.batch_size': 64}
+  )
+  work = train(tmp_path, config)
+  assert len(losses(work)) == 3  # one step an epoch
+  assert results(work)['queries'] == 2
+
+
+@pytest.mark.parametrize('rows', ['instance', 'query'])
+def test_no_valid_split(tmp_path, rows):
+  config = small_config(tmp_path, test=RING[:2], **{'train.rows': rows})
+  work = train(tmp_path, config)
+  assert results(work)['step'] == len(losses(work))  # the last checkpoint
+
+
+def test_no_train_split(tmp_path):
+  config = small_config(tmp_path, train=[], valid=RING)
+  with pytest.raises(
+    commands.EXPECTED_ERRORS, match=r'train\.txt: holds no triple'
+  ):
+    train(tmp_path, config)
+  assert not (tmp_path / 'work').exists()
+
+
+def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
+  """Everybody likes everybody: only the gold answer is left to rank."""
+  names = ['hub', 'a', 'b', 'c']
+  everything = [f'{one}\tlikes\t{other}' for one in names for other in names]
+  config = small_config(
+    tmp_path,
+    train=everything,
+    valid=['hub\tlikes\ta'],
+    test=['a\tlikes\thub'],
+    **{'train.rows': 'query', 'train.max_answers_per_row': 2},
+  )
+  both = results(train(tmp_path, config))['both']
+  assert both['mrr'] == both['hits@1'] == both['mean_rank'] == 1.0
+  # Without competitors there is nothing that chance could do worse.
+  assert both['adjusted_mean_rank_index'] == 1.0
+
+
+def test_paths_with_all_candidates_reached(tmp_path):
+  """No negatives at all: such queries are trivial, and nothing is best."""
+  lines = ['a\tr\tb', 'b\tr\ta', 'a\tr\ta', 'b\tr\tb']
+  config = small_config(
+    tmp_path, train=lines, valid=lines[:1], test=lines[:2],
+    **{'data.kind': 'paths', 'data.max_path_length': 1},
+  )  # fmt: skip
+  found = results(train(tmp_path, config))
+  assert found['queries'] == found['trivial'] == 2
+  assert 'mean_quantile' not in found
+
+
+def test_the_progress_of_another_version_is_refused(tmp_path, monkeypatch):
+  config = small_config(tmp_path)
+  train(tmp_path, config)
+  monkeypatch.setattr(
+    loop_lib.Progress, '__init__', lambda self, *, step=0: None
+  )
+  with pytest.raises(commands.EXPECTED_ERRORS, match='another version'):
+    train(tmp_path, config)

@@ -1,0 +1,575 @@
+"""Exported models: the same model comes back, or an error says why not."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+import flax.traverse_util
+import jax
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+
+import coke_jax
+from coke_jax import config as config_lib
+from coke_jax import tasks
+from coke_jax.data import arrays, atomic_files, graph, vocabulary, walks
+from coke_jax.predict import export
+from coke_jax.storage import checkpoints as checkpoints_lib
+from coke_jax.storage import checksums, workdir
+from coke_jax.training import loop, train_state
+
+ENTITIES = ('', ' a ', '"q"', 'NA', 'Zürich', '東', '\u2028', *'bcdefgh')
+RELATIONS = ('nan', 'near')
+BEST, LAST = 20, 30  # steps
+KERNEL = 'blocks_0/attention/query_key_value/kernel'
+FILES = {
+  'model.safetensors',
+  'data.safetensors',
+  'config.json',
+  'vocabulary.json',
+  'results.json',
+  'SHA256SUMS',
+}
+
+
+def random_graph() -> graph.KnowledgeGraph:
+  generator = np.random.default_rng(3)
+
+  def draw(count):
+    ends = [len(ENTITIES), len(RELATIONS), len(ENTITIES)]
+    return generator.integers(0, ends, (count, 3)).astype(np.int32)
+
+  labels = vocabulary.Vocabulary(ENTITIES, RELATIONS)
+  return graph.KnowledgeGraph('random', labels, draw(40), draw(8), draw(0))
+
+
+def random_state(
+  shapes: train_state.TrainState, step: int
+) -> train_state.TrainState:
+  generator = np.random.default_rng(step)
+  return jax.tree.map(
+    lambda leaf: generator.normal(size=leaf.shape).astype(leaf.dtype), shapes
+  )
+
+
+def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
+  """A work folder with checkpoints as a training leaves them."""
+  config = config_lib.default_config()
+  config.data.name = 'random'
+  config.data.kind = kind
+  config.data.max_path_length = 2 if kind == 'walks' else 1
+  config.model.num_layers = 2
+  config.model.hidden_size = 8
+  config.model.num_heads = 2
+  config.model.feed_forward_size = 12
+  data: arrays.DataSet = random_graph()
+  if kind == 'walks':
+    data = walks.sample_path_data(
+      random_graph(), seed=0, longest=3, walks_per_train_triple=2
+    )
+  place = workdir.Workdir(folder)
+  with place.locked():
+    place.create(config, data)
+  task = tasks.make_task(config, data)
+  model = tasks.build_model(config, data.vocabulary, task.max_length)
+  transformation, _ = train_state.build_optimizer(config, 1)
+  shapes = jax.eval_shape(
+    lambda: train_state.init_state(model, transformation, seed=0)
+  )
+  with place.checkpoints(writing=True) as checkpoints:
+    for step in (10, BEST, LAST):
+      progress = loop.Progress(step, best_step=min(step, BEST))
+      checkpoints.save(
+        step, random_state(shapes, step), dataclasses.asdict(progress)
+      )
+  place.write_results({'split': 'test', 'both': {'mrr': 1 / 3}, 'step': BEST})
+  return folder
+
+
+@pytest.fixture(scope='module')
+def triples(tmp_path_factory):
+  """A work folder and its exported model, to be left as they are."""
+  folder = tmp_path_factory.mktemp('exported')
+  run = make_run(folder / 'run', 'triples')
+  assert export.write(run, folder / 'model') == BEST
+  return run, folder / 'model'
+
+
+@pytest.fixture(scope='module')
+def paths(tmp_path_factory):
+  """Likewise of paths."""
+  folder = tmp_path_factory.mktemp('paths')
+  run = make_run(folder / 'run', 'walks')
+  target = folder / 'made' / 'as needed'
+  assert export.write(str(run), str(target)) == BEST
+  return run, target
+
+
+@pytest.fixture
+def exported(triples, tmp_path):
+  """An exported model, to be damaged."""
+  return pathlib.Path(shutil.copytree(triples[1], tmp_path / 'model'))
+
+
+def content(folder: pathlib.Path) -> dict[str, bytes]:
+  return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def assert_same_leaves(tree, wanted) -> None:
+  assert jax.tree.structure(tree) == jax.tree.structure(wanted)
+  for leaf, want in zip(
+    jax.tree.leaves(tree), jax.tree.leaves(wanted), strict=True
+  ):
+    assert (leaf.dtype, leaf.shape) == (want.dtype, want.shape)
+    assert np.asarray(leaf).tobytes() == np.asarray(want).tobytes()
+
+
+# --------------------------------------------------------------- there and back
+
+
+@pytest.mark.parametrize('kind', ['triples', 'paths'])
+def test_the_best_checkpoint_comes_back_exactly(kind, request):
+  run, folder = request.getfixturevalue(kind)
+  config, data, params, step = export.read(str(folder))
+  place = workdir.Workdir(run)
+  assert step == BEST
+  assert config_lib.flatten(config) == config_lib.flatten(place.config())
+  assert data.vocabulary == place.data().vocabulary
+  assert data.name == 'random'
+  assert type(data) is type(place.data())
+  assert_same_leaves(arrays.to_arrays(data), arrays.to_arrays(place.data()))
+  task = tasks.make_task(config, data)
+  wanted, _ = workdir.load_best_params(config, task, place)
+  assert_same_leaves(params, wanted)
+
+
+def test_the_files(triples):
+  run, folder = triples
+  assert {path.name for path in folder.iterdir()} == FILES
+  for name in ('config.json', 'vocabulary.json', 'results.json'):
+    assert (folder / name).read_bytes() == (run / name).read_bytes()
+  flat = safetensors.numpy.load_file(folder / 'model.safetensors')
+  assert flat[KERNEL].shape == (8, 24)
+  assert flat['element_embedding'].shape == (len(ENTITIES) + 4, 8)
+  with safetensors.safe_open(
+    folder / 'model.safetensors', framework='numpy'
+  ) as opened:
+    metadata = json.loads(opened.metadata()['coke_jax'])
+  assert metadata == {
+    'format': 1,
+    'version': coke_jax.__version__,
+    'step': BEST,
+    'sha256': metadata['sha256'],
+  }
+
+
+def test_others_may_read_all_files_alike(triples):
+  modes = {path.stat().st_mode for path in triples[1].iterdir()}
+  assert len(modes) == 1
+
+
+def test_the_same_model_gives_the_same_bytes(triples, tmp_path):
+  run, folder = triples
+  export.write(run, tmp_path / 'again')
+  assert content(tmp_path / 'again') == content(folder)
+
+
+@pytest.mark.parametrize('step', [LAST, None])
+def test_metrics_of_another_checkpoint_stay_behind(triples, tmp_path, step):
+  run = shutil.copytree(triples[0], tmp_path / 'run')
+  if step is None:
+    (run / 'results.json').unlink()
+  else:
+    workdir.Workdir(run).write_results({'split': 'test', 'step': step})
+  export.write(run, tmp_path / 'model')
+  export.read(tmp_path / 'model')
+  assert {path.name for path in (tmp_path / 'model').iterdir()} == (
+    FILES - {'results.json'}
+  )
+
+
+def test_arrays_of_any_layout_keep_their_values(tmp_path):
+  """Library versions differ in what they make of these."""
+  wide = np.arange(12, dtype=np.int32).reshape(3, 4)
+  named = {
+    'columns': np.asfortranarray(wide),
+    'turned': wide.T,
+    'part': wide[:, :2],
+    'backwards': wide[::-1],
+    'big end first': wide.astype('>i4'),
+    'none': wide[:0],
+    'flags': np.array([True, False, True])[::2],
+    'scalar': np.array(7, dtype=np.int32),
+  }
+  path = tmp_path / 'x.safetensors'
+  export._write_arrays(path, named)
+  read = export._read_arrays(path)
+  assert read.keys() == named.keys()
+  for name, array in named.items():
+    assert read[name].shape == array.shape
+    assert read[name].tolist() == array.tolist()
+
+
+def test_old_files_stay_readable():
+  """The checksum of parameters is part of the format."""
+  params = {
+    'b': {'kernel': np.arange(6, dtype=np.float32).reshape(2, 3)},
+    'a': np.zeros(2, dtype=np.float32),
+  }
+  metadata = {'format': 1, 'version': '0.1.0', 'step': 5}
+  assert checkpoints_lib.digest(params, metadata) == (
+    '7f4e73d25fef4a952021cf9ae2891eaab443b5ae42ca1746ec22070b51f993e7'
+  )
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize('there', ['file', 'folder with a file', 'run'])
+def test_nothing_is_overwritten(triples, tmp_path, there):
+  run, target = triples[0], tmp_path / 'target'
+  if there == 'file':
+    target.write_text('mine')
+  elif there == 'run':
+    target = run
+  else:
+    target.mkdir()
+    (target / 'notes.txt').write_text('mine')
+  before = sorted(target.parent.rglob('*'))
+  with pytest.raises(export.ExportError, match='is there already: expected'):
+    export.write(run, target)
+  assert sorted(target.parent.rglob('*')) == before
+
+
+def test_an_empty_folder_is_filled(triples, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / 'model').mkdir()
+  export.write(triples[0], 'model')
+  assert content(tmp_path / 'model') == content(triples[1])
+
+
+def test_a_target_below_a_file(triples, tmp_path):
+  (tmp_path / 'file').write_text('mine')
+  with pytest.raises(
+    atomic_files.WriteError, match='file/model: cannot be written'
+  ):
+    export.write(triples[0], tmp_path / 'file' / 'model')
+
+
+def test_the_target_is_whole_or_not_there(triples, tmp_path, monkeypatch):
+  def full(*_):
+    raise OSError(28, 'No space left on device')
+
+  monkeypatch.setattr(workdir, 'write_vocabulary', full)
+  with pytest.raises(atomic_files.WriteError, match=r'model: .*No space left'):
+    export.write(triples[0], tmp_path / 'model')
+  assert not list(tmp_path.iterdir())
+
+
+def test_what_was_written_is_read_back(triples, tmp_path, monkeypatch):
+  save = safetensors.numpy.save
+
+  def save_shuffled(named, metadata):
+    return save({n: a[::-1].copy() for n, a in named.items()}, metadata)
+
+  monkeypatch.setattr(safetensors.numpy, 'save', save_shuffled)
+  with pytest.raises(export.ExportError, match=r'model\.safetensors: is dam'):
+    export.write(triples[0], tmp_path / 'model')
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_run_without_a_checkpoint(triples, tmp_path):
+  run = shutil.copytree(triples[0], tmp_path / 'run')
+  shutil.rmtree(run / 'checkpoints')
+  with pytest.raises(
+    checkpoints_lib.CheckpointError, match='no checkpoint yet'
+  ):
+    export.write(run, tmp_path / 'model')
+  with pytest.raises(workdir.WorkdirError, match=r'nowhere: no config\.json'):
+    export.write(tmp_path / 'nowhere', tmp_path / 'model')
+  assert not (tmp_path / 'model').exists()
+
+
+# ----------------------------------------------------------------------- damage
+
+
+def test_what_looks_like_an_exported_model(triples, exported):
+  run, _ = triples
+  assert export.is_export(str(exported))
+  assert not export.is_export(run)
+  assert not export.is_export(exported / 'nowhere')
+  (exported / 'SHA256SUMS').unlink()
+  assert export.is_export(exported)
+  with pytest.raises(export.ExportError, match='no SHA256SUMS'):
+    export.read(exported)
+
+
+@pytest.mark.parametrize('name', sorted(FILES))
+def test_a_missing_file_is_named(exported, name):
+  (exported / name).unlink()
+  assert export.is_export(exported)
+  with pytest.raises(export.ExportError, match=f'model: no {name}: expected'):
+    export.read(exported)
+
+
+@pytest.mark.parametrize('name', sorted(FILES))
+@pytest.mark.parametrize('kept', [0.0, 0.5, 1.0])
+def test_a_truncated_file_is_named(exported, name, kept):
+  path = exported / name
+  whole = path.read_bytes()
+  path.write_bytes(whole[: min(int(len(whole) * kept), len(whole) - 1)])
+  with pytest.raises(export.ExportError) as caught:
+    export.read(exported)
+  assert str(exported) in str(caught.value)
+  assert name in str(caught.value)
+
+
+def test_another_file_is_named(exported):
+  (exported / 'notes.txt').write_text('mine')
+  with pytest.raises(export.ExportError, match=r'notes\.txt: expected only'):
+    export.read(exported)
+
+
+@pytest.mark.parametrize('name', sorted(FILES))
+def test_a_flipped_byte_anywhere_is_noticed(exported, name):
+  path = exported / name
+  original = path.read_bytes()
+  generator = np.random.default_rng(len(original))
+  places = {0, len(original) - 1, *generator.integers(0, len(original), 60)}
+  for place in places:
+    changed = bytearray(original)
+    changed[place] ^= int(generator.integers(1, 256))
+    path.write_bytes(changed)
+    with pytest.raises(export.ExportError) as caught:
+      export.read(exported)
+    assert str(exported) in str(caught.value)
+
+
+def test_json_that_means_the_same_is_noticed(exported):
+  path = exported / 'config.json'
+  path.write_text(path.read_text().replace('  ', '\t'))
+  with pytest.raises(export.ExportError, match=r'config\.json: is damaged'):
+    export.read(exported)
+
+
+# -------------------------------- files whose checksums say that they are whole
+
+Change = Callable[[pathlib.Path], None]
+
+
+def with_params(change: Callable[[dict], None]) -> Change:
+  """Another model.safetensors, with a checksum of parameters that fits."""
+
+  def apply(folder: pathlib.Path) -> None:
+    path = folder / 'model.safetensors'
+    flat = safetensors.numpy.load_file(path)
+    change(flat)
+    params = flax.traverse_util.unflatten_dict(flat, sep='/')
+    export._write_params(path, params, step=1)
+
+  return apply
+
+
+def with_metadata(change: Callable[[dict], None]) -> Change:
+  """Other metadata in model.safetensors, and the same parameters."""
+
+  def apply(folder: pathlib.Path) -> None:
+    path = folder / 'model.safetensors'
+    with safetensors.safe_open(path, framework='numpy') as opened:
+      metadata = json.loads(opened.metadata()['coke_jax'])
+    change(metadata)
+    flat = safetensors.numpy.load_file(path)
+    export._write_arrays(path, flat, {'coke_jax': json.dumps(metadata)})
+
+  return apply
+
+
+def with_data(change: Callable[[dict], None]) -> Change:
+  """Other splits."""
+
+  def apply(folder: pathlib.Path) -> None:
+    path = folder / 'data.safetensors'
+    named = safetensors.numpy.load_file(path)
+    change(named)
+    export._write_arrays(path, named)
+
+  return apply
+
+
+def with_json(name: str, change: Callable[[dict], object]) -> Change:
+  """Another config.json or vocabulary.json."""
+
+  def apply(folder: pathlib.Path) -> None:
+    path = folder / name
+    value = json.loads(path.read_text(encoding='utf-8'))
+    change(value)
+    workdir.write_json(path, value)
+
+  return apply
+
+
+def with_bytes(name: str, new: bytes) -> Change:
+  """A file of these bytes."""
+  return lambda folder: (folder / name).write_bytes(new) and None
+
+
+def unlisted(name: str) -> Change:
+  """A folder that never had this file."""
+  return lambda folder: (folder / name).unlink()
+
+
+FOREIGN = safetensors.numpy.save({'x': np.zeros(3, np.float32)})
+WRONG = {
+  'renamed': (
+    with_params(lambda p: p.update({'other': p.pop(KERNEL)})),
+    rf'model\.safetensors: lacks {KERNEL}: expected the \d+ parameters',
+  ),
+  'one layer less': (
+    with_json('config.json', lambda c: c['model'].update(num_layers=1)),
+    r'model\.safetensors: also has blocks_1/\S+, \S+, \S+, \.\.\.: expected',
+  ),
+  'another size': (
+    with_json('config.json', lambda c: c['model'].update(hidden_size=4)),
+    r'model\.safetensors: \S+ is float32 \([\d, ]+\): expected float32 \(',
+  ),
+  'another shape': (
+    with_params(lambda p: p.update({KERNEL: p[KERNEL].T})),
+    r'kernel is float32 \(24, 8\): expected float32 \(8, 24\)',
+  ),
+  'another type': (
+    with_params(lambda p: p.update({KERNEL: p[KERNEL].astype(np.float64)})),
+    r'kernel is float64 \(8, 24\): expected float32 \(8, 24\)',
+  ),
+  'a label less': (
+    with_json('vocabulary.json', lambda v: v['relations'].pop()),
+    r'data\.safetensors: cannot be used: train holds ids from 0 to 1',
+  ),
+  'a label more': (
+    with_json('vocabulary.json', lambda v: v['entities'].append('x')),
+    r'element_embedding is float32 \(18, 8\): expected float32 \(19, 8\)',
+  ),
+  'not a vocabulary': (
+    with_json('vocabulary.json', lambda v: v.update(entities=[1])),
+    r'vocabulary\.json: expected "entities": a list',
+  ),
+  'an unknown setting': (
+    with_json('config.json', lambda c: c.update(other=1)),
+    r'config\.json: not a config of this version',
+  ),
+  'not JSON': (
+    with_bytes('config.json', b'{'),
+    r'config\.json: cannot be read',
+  ),
+  'a newer format': (
+    with_metadata(lambda m: m.update(format=2, version='9.9')),
+    r'has the format 2 of coke_jax 9\.9: expected 1, which coke_jax ',
+  ),
+  'another step': (
+    with_metadata(lambda m: m.update(step=21)),
+    r'model\.safetensors: is damaged: its content',
+  ),
+  'no checksum': (
+    with_metadata(lambda m: m.pop('sha256')),
+    r'model\.safetensors: is damaged: its content',
+  ),
+  'not a step': (
+    with_metadata(lambda m: m.update(step='21')),
+    r"model\.safetensors: its step is '21': expected an integer",
+  ),
+  'of another program': (
+    with_bytes('model.safetensors', FOREIGN),
+    r'model\.safetensors: has no metadata of coke_jax: expected',
+  ),
+  'not parameters': (
+    with_bytes('model.safetensors', b'\x80\x04N.'),
+    r'model\.safetensors: cannot be read',
+  ),
+  'not arrays': (
+    with_bytes('data.safetensors', FOREIGN[:-1]),
+    r'data\.safetensors: cannot be read',
+  ),
+  'no split': (
+    with_data(lambda d: d.pop('valid')),
+    r"data\.safetensors: cannot be used: 'valid'",
+  ),
+  'numbers for ids': (
+    with_data(lambda d: d.update(test=d['train'].astype(np.float32))),
+    r'data\.safetensors: cannot be used: test holds float32',
+  ),
+  'never a config': (
+    unlisted('config.json'),
+    r'no config\.json: expected an exported model',
+  ),
+  'never parameters': (
+    unlisted('model.safetensors'),
+    r'model\.safetensors: cannot be read: No such file',
+  ),
+}
+
+
+@pytest.mark.parametrize('change', WRONG)
+def test_a_wrong_content_is_named(exported, change):
+  apply, expected = WRONG[change]
+  apply(exported)
+  checksums.write(exported)
+  with pytest.raises(export.ExportError, match=expected) as caught:
+    export.read(exported)
+  assert str(exported) in str(caught.value)
+
+
+def test_a_flipped_parameter_is_noticed_by_its_own_checksum(exported):
+  path = exported / 'model.safetensors'
+  original = path.read_bytes()
+  start = 8 + int.from_bytes(original[:8], 'little')
+  for place in range(start, len(original), (len(original) - start) // 10):
+    changed = bytearray(original)
+    changed[place] ^= 0x01
+    path.write_bytes(changed)
+    checksums.write(exported)
+    with pytest.raises(export.ExportError, match='is damaged: its content'):
+      export.read(exported)
+
+
+# ---------------------------------------------------------------- without orbax
+
+_ASK = """
+import sys
+sys.modules['orbax'] = sys.modules['orbax.checkpoint'] = None
+import coke_jax
+model = coke_jax.load(sys.argv[1])
+for answer in model.predict(('NA', 'near', '?'), top=5):
+  print(repr((answer.label, answer.rank, answer.score)))
+"""
+
+
+def test_an_exported_model_answers_where_orbax_is_missing(triples):
+  run, folder = triples
+  asked = subprocess.run(
+    [sys.executable, '-c', _ASK, str(folder)],
+    capture_output=True,
+    text=True,
+    env={**os.environ, 'PYTHONIOENCODING': 'utf-8'},
+  )
+  assert asked.returncode == 0, asked.stderr
+  answers = coke_jax.load(run).predict(('NA', 'near', '?'), top=5)
+  assert asked.stdout.splitlines() == [
+    repr((answer.label, answer.rank, answer.score)) for answer in answers
+  ]
+
+
+def test_a_run_needs_orbax(triples):
+  """So that the test above proves something."""
+  asked = subprocess.run(
+    [sys.executable, '-c', _ASK, str(triples[0])],
+    capture_output=True,
+    text=True,
+  )
+  assert asked.returncode == 1
+  assert 'import of orbax' in asked.stderr

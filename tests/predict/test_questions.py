@@ -1,0 +1,175 @@
+"""From labels to ids, and the reasons why not."""
+
+import numpy as np
+import pytest
+
+from coke_jax.data import vocabulary
+from coke_jax.predict import known_facts, questions
+
+WORDS = vocabulary.Vocabulary(('a', 'b', 'c'), ('r', 's'))
+MASK, PAD = 5, 6
+
+
+@pytest.fixture
+def parser():
+  return questions.Parser(WORDS, 2)
+
+
+def fields(question):
+  return question.entity, question.relations, question.asks_head
+
+
+def test_questions(parser):
+  assert fields(parser.question(('b', 's', '?'))) == (1, (1,), False)
+  assert fields(parser.question(['?', 'r', 's', 'c'])) == (2, (0, 1), True)
+
+
+def test_facts(parser):
+  fact = parser.fact(['a', 'r', 's', 'c'])
+  assert fact == questions.Fact(('a', 'r', 's', 'c'), 0, (0, 1), 2)
+  assert fields(fact.question('tail')) == (0, (0, 1), False)
+  assert fields(fact.question('head')) == (2, (0, 1), True)
+  assert fact.answer('tail') == 2
+  assert fact.answer('head') == 0
+
+
+def test_sequences(parser):
+  assert parser.sequence(('a', 'r', 'b')) == [0, 3, 1]
+  assert parser.sequence(('a', 'r', 's', '?')) == [0, 3, 4, MASK]
+  assert parser.sequence(('?', 's', 'c')) == [MASK, 4, 2]
+  tokens = parser.tokens([[0, 3, 1], [0, 3, 4, MASK]], 5)
+  assert tokens.dtype == np.int32
+  assert tokens.tolist() == [[0, 3, 1, PAD, PAD], [0, 3, 4, MASK, PAD]]
+  assert parser.tokens([], 5).shape == (0, 5)
+
+
+def test_masked_sequences(parser):
+  asked = [parser.question(q) for q in (('b', 's', '?'), ('?', 'r', 's', 'c'))]
+  made = questions.to_queries(asked, np.array([2, 0], np.int32), WORDS, 4)
+  assert made.tokens.tolist() == [[1, 4, MASK, PAD], [MASK, 3, 4, 2]]
+  assert made.mask_position.tolist() == [2, 0]
+  assert made.num_answers.tolist() == [1, 1]
+  assert made.indices.tolist() == [2, 0]
+  open_ended = questions.to_queries(asked, np.zeros(0, np.int32), WORDS, 4)
+  assert open_ended.num_answers.tolist() == [0, 0]
+  nothing = questions.to_queries([], np.zeros(0, np.int32), WORDS, 4)
+  assert nothing.tokens.shape == (0, 4)
+
+
+def test_sides():
+  assert questions.sides('both') == ('tail', 'head')
+  assert questions.sides('head') == ('head',)
+
+
+@pytest.mark.parametrize('method', ['question', 'fact', 'sequence'])
+@pytest.mark.parametrize(
+  ('labels', 'expected'),
+  [
+    ('a r b', 'is one text'),
+    (('a', 'r'), 'expected an entity, one or more relations'),
+    ((), 'expected an entity'),
+    (
+      ('a', 'r', 's', 'r', '?'),
+      '3 relations: the model was trained on at most',
+    ),
+    (('a', '?', 'b'), 'never trained to predict a relation'),
+    (('?', 'r', '?'), r"'\?' 'r' '\?': .*'\?'"),
+    (('a', 'R', '?'), "unknown relation 'R': did you mean 'r'"),
+    (('a', 'b', '?'), "unknown relation 'b'"),
+    (('A', 'r', 'r', '?'), r"'A' 'r' 'r' '\?': "),
+    (('a', 'r', ['?']), 'expected a sequence of labels'),
+    ({'a', 'r', '?'}, 'expected a sequence of labels'),
+    (7, '7: expected a sequence of labels'),
+  ],
+)
+def test_refusals(parser, method, labels, expected):
+  with pytest.raises(questions.QuestionError, match=expected):
+    getattr(parser, method)(labels)
+
+
+def test_the_question_is_in_the_message(parser):
+  with pytest.raises(questions.QuestionError) as caught:
+    parser.question(('a\t', 's', 'x"'))
+  assert r"""'a\t' 's' 'x"'""" in str(caught.value)
+
+
+def test_both_ends_masked(parser):
+  with pytest.raises(questions.QuestionError, match='both entities masked'):
+    parser.sequence(('?', 'r', '?'))
+
+
+@pytest.mark.parametrize(
+  'labels',
+  [
+    ('x' * 10**6, 'r', '?'),
+    ('a', 'x' * 10**6, '?'),
+    ('a', *['r'] * 10**6, '?'),
+    ('x' * 10**6,),
+    'x' * 10**6,
+    ('a', 'r', b'x' * 10**6),
+    ('a', list(range(10**6)), '?'),
+  ],
+)
+@pytest.mark.parametrize('method', ['question', 'fact', 'sequence'])
+def test_messages_are_short_whatever_was_asked(parser, method, labels):
+  with pytest.raises(questions.QuestionError) as caught:
+    getattr(parser, method)(labels)
+  assert len(str(caught.value)) < 1500
+
+
+def test_hints_can_be_left_out(parser):
+  for hints, expected in ((True, True), (False, False)):
+    with pytest.raises(questions.QuestionError) as caught:
+      parser.question(('A', 'r', '?'), hints=hints)
+    assert ('did you mean' in str(caught.value)) == expected
+
+
+def test_an_entity_named_like_the_gap():
+  words = vocabulary.Vocabulary(('?', 'a', 'b'), ('r',))
+  parser = questions.Parser(words, 1)
+  # As a question's end it is the gap; facts and candidates hold no gap.
+  assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), True)
+  assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), False)
+  with pytest.raises(questions.QuestionError, match='at one end'):
+    parser.question(('?', 'r', '?'))
+  fact = parser.fact(('?', 'r', 'a'))
+  assert (fact.head, fact.tail) == (0, 1)
+  assert fields(fact.question('tail')) == (0, (0,), False)
+  assert parser.entity('?') == 0
+  assert parser.sequence(('?', 'r', 'a'))[0] == words.mask_id
+
+
+def test_a_relation_named_like_the_gap():
+  words = vocabulary.Vocabulary(('a', 'b'), ('?', 'r'))
+  parser = questions.Parser(words, 2)
+  assert fields(parser.question(('a', '?', '?'))) == (0, (0,), False)
+  assert fields(parser.question(('?', '?', 'b'))) == (1, (0,), True)
+  assert fields(parser.question(('a', 'r', '?', '?'))) == (0, (1, 0), False)
+  assert parser.fact(('a', '?', 'b')).relations == (0,)
+  assert parser.sequence(('?', '?', 'b')) == [words.mask_id, 2, 1]
+
+
+def test_one_or_several():
+  one = ('a', 'r', '?')
+  assert questions.as_list(one) == questions.as_list([one]) == [one]
+  assert questions.as_list([]) == []
+  assert questions.is_one(one)
+  assert questions.is_one('text')
+  assert not questions.is_one([one])
+  assert not questions.is_one([])
+  for wrong in (None, 3, iter([one]), {one}):
+    with pytest.raises(questions.QuestionError, match='or a list of such'):
+      questions.as_list(wrong)
+
+
+@pytest.mark.parametrize('number', [1, 7, np.int32(7), True])
+def test_whole_numbers(number):
+  assert questions.whole_number('top', number, 1) == int(number)
+
+
+def test_a_restriction_of_nothing():
+  assert known_facts.Restriction().is_none
+  assert known_facts.Restriction(splits=('train',)).is_none
+  assert not known_facts.Restriction(candidates=np.zeros(0, np.int64)).is_none
+  for flag in ('new_only', 'exclude_own', 'type_matching'):
+    assert not known_facts.Restriction(**{flag: True}).is_none

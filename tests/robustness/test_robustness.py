@@ -1,0 +1,53 @@
+"""Short forms of `experiments/robustness`."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+SCRIPTS = pathlib.Path(__file__).parents[2] / 'experiments' / 'robustness'
+
+
+def outcome(script: str, *flags: str) -> str:
+  """The last line of what a script says; it must find nothing wrong."""
+  done = subprocess.run(
+    [sys.executable, str(SCRIPTS / f'{script}.py'), *flags],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.returncode == 0, done.stdout + done.stderr
+  return done.stdout.splitlines()[-1]
+
+
+def test_a_killed_or_stopped_training_comes_to_the_same_numbers():
+  said = outcome('kill', '--kills=1', '--stops=1', '--runs=1', '--epochs=60')
+  assert said.startswith('1 kills')
+  assert '1 stops' in said
+  assert said.endswith('nothing lost')
+
+
+def test_a_damaged_work_folder_is_survived_or_refused():
+  """Two places, one after the other; see the script for all of them."""
+  said = outcome('damage', '--cases=2', '--seed=4')
+  assert said.startswith('2 faults injected')
+  assert said.endswith('; 0 wrong')
+
+
+@pytest.mark.skipif(
+  not pathlib.Path('/proc/self/status').exists(), reason='needs /proc'
+)
+def test_memory_is_measured_until_a_stop():
+  # Too short a time to say that memory is flat.
+  flags = ('--minutes=0.03', '--share=1', '--most-growth=1')
+  said = outcome('soak', *flags)
+  assert re.match(r'0\.0 minutes, [1-9][\d,]* steps', said)
+  assert 'exit status 143 after SIGTERM' in said
+
+
+def test_mutated_input_is_read_exactly_or_refused():
+  said = outcome('mutate', '--inputs=2000', '--seed=1')
+  assert said.startswith('2,000 mutated inputs')
+  assert said.endswith('0 misread')

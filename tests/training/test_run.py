@@ -1,0 +1,236 @@
+"""From files to results: what the two main commands leave behind."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import coke_jax
+from coke_jax import config as config_lib
+from coke_jax.cli import commands, flags
+from coke_jax.data import graph, text_files
+from coke_jax.storage import workdir
+from coke_jax.training import run
+
+SIDES = ('both', 'head', 'tail')
+METRICS = ('mrr', 'hits@1', 'hits@3', 'hits@10', 'mean_rank')
+
+
+def write_graph(folder):
+  """Twenty people in a ring: everybody knows the next and trusts the last."""
+  folder.mkdir()
+  triples = [
+    line
+    for i in range(20)
+    for line in (
+      f'person {i}\tknows\tperson {(i + 1) % 20}\n',
+      f'person {i}\ttrusts\tperson {(i - 1) % 20}\n',
+    )
+  ]
+  (folder / 'train.txt').write_text(''.join(triples[:30]))
+  (folder / 'valid.txt').write_text(''.join(triples[30:35]))
+  (folder / 'test.txt').write_text(''.join(triples[35:]))
+  return folder
+
+
+def small_config(folder):
+  config = config_lib.default_config()
+  config.data.name = 'ring'
+  config.data.dir = str(folder)
+  config.model.num_layers = 1
+  config.model.hidden_size = 16
+  config.model.num_heads = 2
+  config.model.feed_forward_size = 16
+  config.train.num_epochs = 4
+  config.train.batch_size = 32
+  config.train.validate_every_epochs = 2
+  config.train.log_every_steps = 1
+  return config
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+  """A work folder, and the config it was trained with."""
+  folder = tmp_path_factory.mktemp('run')
+  config = small_config(write_graph(folder / 'data'))
+  run.train_and_evaluate(config, str(folder / 'work'))
+  return folder / 'work', config
+
+
+def test_results_have_the_promised_keys(trained):
+  folder, _ = trained
+  results = json.loads((folder / 'results.json').read_text())
+  assert results['dataset'] == 'ring'
+  assert results['split'] == 'test'
+  assert results['queries'] == 10
+  for side in SIDES:
+    assert set(METRICS) <= set(results[side])
+  for side in ('optimistic', 'pessimistic'):
+    assert set(METRICS) <= set(results[side])
+  assert set(results['by_relation']) == {'knows', 'trusts'}
+  assert sum(part['queries'] for part in results['by_category'].values()) == 10
+  head, tail = results['head']['mrr'], results['tail']['mrr']
+  assert results['both']['mrr'] == pytest.approx((head + tail) / 2)
+
+
+def test_the_log_has_every_step_and_validation(trained):
+  folder, config = trained
+  lines = [
+    json.loads(line)
+    for line in (folder / 'metrics.jsonl').read_text().splitlines()
+  ]
+  steps = [line['step'] for line in lines if line['kind'] == 'train']
+  assert steps == list(range(1, 9))  # 60 rows in batches of 32, 4 epochs
+  valid = [line for line in lines if line['kind'] == 'valid']
+  assert [line['epoch'] for line in valid] == [2, 4]
+  best = max(valid, key=lambda line: line['both']['mrr'])
+  results = json.loads((folder / 'results.json').read_text())
+  assert results['step'] == best['step']
+  rates = [line['learning_rate'] for line in lines if line['kind'] == 'train']
+  assert max(rates) == pytest.approx(config.train.learning_rate)
+  assert rates[-1] < rates[1]
+
+
+def test_training_again_finds_it_finished(trained, capsys):
+  folder, config = trained
+  before = (folder / 'results.json').read_text()
+  run.train_and_evaluate(config, str(folder))
+  assert 'training was finished before' in capsys.readouterr().out
+  assert (folder / 'results.json').read_text() == before
+
+
+def test_other_settings_are_refused(trained):
+  folder, config = trained
+  other = config.copy_and_resolve_references()
+  other.train.learning_rate = 0.1
+  other.train.log_every_steps = 7  # may differ
+  with pytest.raises(workdir.WorkdirError) as caught:
+    run.train_and_evaluate(other, str(folder))
+  assert 'train.learning_rate: 0.0005 there, 0.1 given' in str(caught.value)
+  assert 'log_every_steps' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    {'data.dir': '/nonexistent'},
+    {'data.columns': 'tail relation head'},
+    {'data.header': True},
+  ],
+)
+def test_other_data_are_refused(trained, change):
+  folder, config = trained
+  other = config.copy_and_resolve_references()
+  other.update_from_flattened_dict(change)
+  (field,) = change
+  with pytest.raises(workdir.WorkdirError, match=f'{field}: .* given'):
+    run.train_and_evaluate(other, str(folder))
+
+
+@pytest.mark.parametrize(
+  'change',
+  [
+    {'train.early_stopping_validations': 2},  # and no valid split
+    {'data.kind': 'walks', 'data.inverse_marker': 'k'},  # as in `knows`
+  ],
+)
+def test_a_slip_in_the_settings_leaves_nothing_behind(tmp_path, change):
+  data = write_graph(tmp_path / 'data')
+  (data / 'valid.txt').write_text('')
+  config = small_config(data)
+  config.update_from_flattened_dict(change)
+  with pytest.raises(commands.EXPECTED_ERRORS):
+    run.train_and_evaluate(config, str(tmp_path / 'work'))
+  assert not (tmp_path / 'work').exists()
+
+
+def test_a_run_that_another_process_trains_can_be_measured(trained):
+  folder, config = trained
+  with workdir.Workdir(folder).locked():
+    commands.evaluate(config, str(folder), flags.Options(split='valid'))
+  results = json.loads((folder / 'results_valid.json').read_text())
+  assert results['filter'] == ['train', 'valid', 'test']
+
+
+def test_the_folder_alone_is_enough_to_measure_again(trained):
+  """Moved away from its data, in a process of its own."""
+  folder, _ = trained
+  before = json.loads((folder / 'results.json').read_text())
+  moved = folder.parent / 'moved'
+  folder.rename(moved)
+  try:
+    for split, name in (('test', 'results'), ('valid', 'results_valid')):
+      command = [sys.executable, '-m', 'coke_jax.main', '--mode=evaluate']
+      done = subprocess.run(
+        [*command, f'--workdir={moved}', f'--split={split}'],
+        cwd=folder.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+      )
+      assert done.returncode == 0, done.stderr
+      assert 'mrr' in done.stdout
+      results = json.loads((moved / f'{name}.json').read_text())
+      assert results['split'] == split
+    assert json.loads((moved / 'results.json').read_text()) == before
+  finally:
+    moved.rename(folder)
+
+
+def test_evaluation_and_prediction_agree(trained):
+  """A test tail's rank by evaluation is its place among the new answers."""
+  folder, _ = trained
+  model = coke_jax.load(folder)
+  data = model.data
+  known = {tuple(row) for row in data.triples(*graph.SPLITS).tolist()}
+  ranks = []
+  for head, relation, tail in data.test.tolist():
+    labels = data.vocabulary
+    question = (labels.entities[head], labels.relations[relation], '?')
+    answers = model.predict(question, top=100)
+    competing = [
+      answer.label
+      for answer in answers
+      if (head, relation, labels.entity_id(answer.label)) not in known
+      or labels.entity_id(answer.label) == tail
+    ]
+    ranks.append(competing.index(labels.entities[tail]) + 1)
+    assert {a.label: a.known_in for a in answers}[labels.entities[tail]]
+  results = json.loads((folder / 'results.json').read_text())
+  assert results['tail']['mrr'] == pytest.approx(np.mean(1 / np.array(ranks)))
+
+
+def test_a_slip_in_the_data_leaves_nothing_behind(tmp_path):
+  data = write_graph(tmp_path / 'data')
+  with (data / 'test.txt').open('a') as out:
+    out.write('person 1\tknows\n')
+  with pytest.raises(text_files.DataError, match=r'test\.txt:6: .*expected 3'):
+    run.train_and_evaluate(small_config(data), str(tmp_path / 'work'))
+  assert not (tmp_path / 'work').exists()
+
+
+def test_empty_valid_and_test_splits(tmp_path, capsys):
+  data = write_graph(tmp_path / 'data')
+  (data / 'valid.txt').write_text('')
+  (data / 'test.txt').write_text('')
+  config = small_config(data)
+  config.train.num_epochs = 1
+  run.train_and_evaluate(config, str(tmp_path / 'work'))
+  assert 'the test split is empty' in capsys.readouterr().out
+  assert not (tmp_path / 'work' / 'results.json').exists()
+
+
+def test_walks_from_a_graph_are_written_as_path_files(tmp_path, capsys):
+  config = small_config(write_graph(tmp_path / 'data'))
+  with pytest.raises(config_lib.ConfigError, match="expected 'walks'"):
+    commands.sample_paths(config, str(tmp_path / 'paths'))
+  config.data.kind = 'walks'
+  config.data.max_path_length = 3
+  commands.sample_paths(config, str(tmp_path / 'paths'))
+  assert 'sampled paths' in capsys.readouterr().out
+  written = {path.name for path in (tmp_path / 'paths').iterdir()}
+  assert {'train', 'dev', 'test'} <= written
+  first = (tmp_path / 'paths' / 'train').read_text().splitlines()[0]
+  assert len(first.split('\t')) == 3

@@ -1,0 +1,432 @@
+import collections
+import dataclasses
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from coke_jax import config as config_lib
+from coke_jax import parallel, tasks
+from coke_jax.data import batches
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import queries as queries_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.model import encoder, loss
+from coke_jax.storage import workdir
+from coke_jax.training import loop, progress_log, train_state, train_step
+
+NUM_ENTITIES, NUM_RELATIONS = 12, 3
+
+
+def random_graph(seed=0, lines=40):
+  generator = np.random.default_rng(seed)
+  labels = vocabulary_lib.Vocabulary(
+    tuple(f'e{i:02}' for i in range(NUM_ENTITIES)),
+    tuple(f'r{i}' for i in range(NUM_RELATIONS)),
+  )
+
+  def triples(count):
+    high = [NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES]
+    return generator.integers(0, high, (count, 3)).astype(np.int32)
+
+  return graph_lib.KnowledgeGraph(
+    'random', labels, triples(lines), triples(6), triples(6)
+  )
+
+
+def small_config(**train):
+  config = config_lib.default_config()
+  config.data.name = 'random'
+  config.model.num_layers = 1
+  config.model.hidden_size = 8
+  config.model.num_heads = 2
+  config.model.feed_forward_size = 16
+  config.train.batch_size = 16
+  config.train.num_epochs = 3
+  config.train.validate_every_epochs = 1
+  config.train.checkpoint_every_minutes = 0.0
+  config.train.log_every_steps = 2
+  config.train.update(train)
+  return config
+
+
+def make_trainer(folder, config, graph=None):
+  place = workdir.Workdir(folder)
+  data = graph or random_graph()
+  if not place.exists:
+    folder.mkdir(parents=True, exist_ok=True)
+    place.create(config, data)
+  return loop.Trainer(config, tasks.make_task(config, data), place)
+
+
+def leaves(tree):
+  return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def assert_same(a, b):
+  for left, right in zip(leaves(a), leaves(b), strict=True):
+    np.testing.assert_array_equal(left, right)
+
+
+def test_the_same_seed_gives_the_same_parameters(tmp_path):
+  first = make_trainer(tmp_path / 'a', small_config()).run()
+  second = make_trainer(tmp_path / 'b', small_config()).run()
+  other = make_trainer(tmp_path / 'c', small_config(seed=1)).run()
+  assert_same(first, second)
+  assert any(
+    (a != b).any()
+    for a, b in zip(leaves(first.params), leaves(other.params), strict=True)
+  )
+
+
+class StoppedError(Exception):
+  pass
+
+
+@pytest.mark.parametrize('rows', ['instance', 'query'])
+def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
+  """Stopped inside an epoch, after a checkpoint inside an epoch.
+
+  Calls of up to 4 steps begin at other steps after that than without a stop.
+  """
+  config = small_config(
+    rows=rows,
+    checkpoint_every_minutes=1e-9,
+    log_every_steps=2,
+    steps_per_call=4,
+  )
+  config.model.dropout = 0.3
+  whole = make_trainer(tmp_path / 'whole', config).run()
+
+  seen = 0
+  original = progress_log.TrainingLog.steps
+
+  def interrupt(self, metrics, instances):
+    nonlocal seen
+    seen += 1
+    if seen == {'instance': 5, 'query': 4}[rows]:
+      raise StoppedError
+    original(self, metrics, instances)
+
+  monkeypatch.setattr(progress_log.TrainingLog, 'steps', interrupt)
+  with pytest.raises(StoppedError):
+    make_trainer(tmp_path / 'parts', config).run()
+  monkeypatch.undo()
+  resumed = make_trainer(tmp_path / 'parts', config)
+  assert_same(whole, resumed.run())
+
+  def lines(folder):
+    text = (tmp_path / folder / 'metrics.jsonl').read_text()
+    read = [json.loads(line) for line in text.splitlines()]
+    for line in read:
+      line.pop('instances_per_second', None)
+    return read
+
+  assert lines('whole') == lines('parts')
+  finished = make_trainer(tmp_path / 'parts', config)
+  assert_same(whole, finished.run())  # nothing is left to do
+
+
+@pytest.mark.parametrize('rows', ['instance', 'query'])
+def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
+  config, graph = small_config(rows=rows, batch_size=8), random_graph()
+  config.model.dropout = 0.3
+  coke = tasks.build_model(config, graph.vocabulary)
+  transformation, _ = train_state.build_optimizer(config, 8)
+  training_set = train_step.build_training_set(
+    config,
+    queries_lib.from_triples(graph.train, graph.vocabulary),
+    graph.vocabulary.pad_id,
+  )
+  epoch = list(training_set.epoch(0))
+  step = train_step.make_train_step(
+    coke, transformation, target_mass=0.8, steps_per_call=4
+  )
+  key = encoder.dropout_key(0)
+
+  def train(sizes):
+    state = parallel.replicate(train_state.init_state(coke, transformation, 0))
+    left, losses = list(epoch), []
+    for size in itertools.chain(sizes, itertools.repeat(1)):
+      if not left:
+        break
+      state, metrics = step(state, left[:size], key)
+      losses += metrics['loss'][: len(left[:size])].tolist()
+      left = left[size:]
+    return state, losses
+
+  singly, expected = train([1] * len(epoch))
+  assert int(singly.step) == len(epoch) > 4
+  for sizes in ([4] * 3, [2, 1, 4, 4]):
+    state, losses = train(sizes)
+    assert_same(singly, state)
+    assert losses == expected
+
+
+def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
+  # Each head and relation has one tail, and the other way round.
+  train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
+  graph = dataclasses.replace(random_graph(), train=train, valid=train)
+  config = small_config(num_epochs=200, learning_rate=3e-3, target_mass=1.0)
+  config.model.hidden_size = 64
+  config.model.feed_forward_size = 128
+  config.train.validate_every_epochs = 0
+  config.model.dropout = 0.0
+  make_trainer(tmp_path, config, graph).run()
+  lines = (tmp_path / 'metrics.jsonl').read_text().splitlines()
+  last = json.loads(lines[-1])
+  assert last['kind'] == 'valid'
+  assert last['both']['mrr'] == 1.0
+
+
+def epoch_gradient(config, graph, params):
+  """The gradient of the mean loss over all rows of one epoch, and the rows."""
+  config.model.dropout = 0.0
+  coke = tasks.build_model(config, graph.vocabulary)
+  training_set = train_step.build_training_set(
+    config,
+    queries_lib.from_triples(graph.train, graph.vocabulary),
+    graph.vocabulary.pad_id,
+  )
+
+  def batch_loss(params, batch):
+    logits = coke.apply(
+      {'params': params}, batch['tokens'], batch['mask_position'], train=True
+    )
+    return loss.smoothed_cross_entropy(
+      logits, batch['answers'], config.train.target_mass
+    ).sum()
+
+  compiled = jax.jit(jax.grad(batch_loss))
+  total = None
+  for batch in training_set.epoch(0):
+    gradient = compiled(params, batch)
+    total = (
+      gradient
+      if total is None
+      else jax.tree.map(lambda a, b: a + b, total, gradient)
+    )
+  return total, training_set
+
+
+def test_query_rows_have_the_gradient_of_instance_rows():
+  graph = random_graph(lines=120)
+  instance = small_config()
+  query = small_config(rows='query', max_answers_per_row=3)
+  coke = tasks.build_model(instance, graph.vocabulary)
+  params = encoder.init_params(coke, 0)
+  params = jax.tree.map(lambda leaf: leaf * 10, params)
+  expected, instances = epoch_gradient(instance, graph, params)
+  got, queries = epoch_gradient(query, graph, params)
+  assert len(queries.queries) < len(instances.queries) == 240
+  assert queries.answers_per_row == 3
+  assert queries.num_instances == instances.num_instances
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4),
+    expected,
+    got,
+  )
+
+
+def one_step(batch, config, graph, weight_per_row=1.0):
+  """The parameters' change in one step of plain gradient descent."""
+  coke = tasks.build_model(config, graph.vocabulary)
+  descent = optax.sgd(1.0)
+  state = parallel.replicate(train_state.init_state(coke, descent, 0))
+  before = leaves(state.params)
+  step = train_step.make_train_step(
+    coke,
+    descent,
+    target_mass=config.train.target_mass,
+    weight_per_row=weight_per_row,
+  )
+  state, metrics = step(state, [batch], encoder.dropout_key(0))
+  after = leaves(state.params)
+  return [b - a for a, b in zip(before, after, strict=True)], metrics
+
+
+@pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
+def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
+  """However many rows it is cut into."""
+  graph = random_graph(lines=120)
+  config = small_config(
+    rows='query', max_answers_per_row=3, query_weight_power=power
+  )
+  made = queries_lib.from_triples(graph.train, graph.vocabulary)
+  counts = collections.Counter(map(tuple, made.tokens.tolist()))
+  assert max(counts.values()) > 3
+  pad = graph.vocabulary.pad_id
+  training_set = train_step.build_training_set(config, made, pad)
+  got = collections.Counter()
+  for batch in training_set.epoch(0):
+    answers = (batch['answers'] != batches.PAD_ANSWER).sum(axis=1)
+    weights = answers * batch['answer_weight']
+    for tokens, weight in zip(batch['tokens'].tolist(), weights, strict=True):
+      got[tuple(tokens)] += float(weight)
+  assert got.pop((pad,) * 3) == 0
+  assert got.keys() == counts.keys()
+  for query, count in counts.items():
+    assert got[query] == pytest.approx(count**power, rel=1e-5)
+  assert training_set.weight_per_row == pytest.approx(
+    sum(got.values()) / len(training_set.queries), rel=1e-5
+  )
+
+
+def test_weights_of_answers_scale_their_gradient():
+  graph, config = random_graph(), small_config()
+  config.model.dropout = 0.0
+  vocabulary = graph.vocabulary
+  batch = {
+    'tokens': np.array(
+      [[vocabulary.mask_id, 12, 3], [2, 14, vocabulary.mask_id]],
+      np.int32,
+    ),
+    'mask_position': np.array([0, 2], np.int32),
+    'answers': np.array([[4, 1], [5, batches.PAD_ANSWER]], np.int32),
+  }
+  parts = []
+  for row in (0, 1):
+    alone = {name: array[row : row + 1] for name, array in batch.items()}
+    parts.append(one_step(alone, config, graph))
+  batch['answer_weight'] = np.array([0.25, 3.0], np.float32)
+  got, metrics = one_step(batch, config, graph, weight_per_row=2.0)
+  (first, _), (second, _) = parts
+  for a, b, both in zip(first, second, got, strict=True):
+    np.testing.assert_allclose(
+      both, (0.25 * a + 3.0 * b) / (2 * 2.0), rtol=1e-4, atol=1e-6
+    )
+  losses = [float(metric['loss'][0]) for _, metric in parts]  # of an answer
+  expected = (2 * 0.25 * losses[0] + 3.0 * losses[1]) / (2 * 0.25 + 3.0)
+  assert float(metrics['loss'][0]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_short_batch_is_averaged_over_its_real_rows():
+  graph, config = random_graph(), small_config()
+  config.model.dropout = 0.0
+  tokens = np.array([[13, 12, 3], [2, 14, 15]], np.int32)
+  tokens[tokens == 13] = graph.vocabulary.mask_id
+  full = {
+    'tokens': tokens,
+    'mask_position': np.array([0, 2], np.int32),
+    'answers': np.array([[4], [5]], np.int32),
+  }
+  pad = graph.vocabulary.pad_id
+  padded = {
+    'tokens': np.concatenate([tokens, np.full((6, 3), pad, np.int32)]),
+    'mask_position': np.array([0, 2] + [0] * 6, np.int32),
+    'answers': np.array([[4], [5]] + [[batches.PAD_ANSWER]] * 6, np.int32),
+  }
+  expected, metrics = one_step(full, config, graph)
+  got, padded_metrics = one_step(padded, config, graph)
+  for a, b in zip(expected, got, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7)
+  np.testing.assert_allclose(metrics['loss'], padded_metrics['loss'], rtol=1e-5)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
+  config = small_config(num_epochs=200, learning_rate=1e30)
+  config.train.clip_norm = 0.0
+  worker = make_trainer(tmp_path, config)
+  with pytest.raises(progress_log.TrainingError, match=r'step \d+: loss'):
+    worker.run()
+  again = make_trainer(tmp_path, config)
+  with again.folder.checkpoints(writing=False) as checkpoints:
+    restored = checkpoints.latest(
+      train_state.init_state(again.model, again.transformation, 0)
+    )
+  if restored is not None:  # what was saved before is still good
+    assert all(np.isfinite(leaf).all() for leaf in leaves(restored[0]))
+
+
+def test_early_stopping(tmp_path):
+  config = small_config(num_epochs=50, early_stopping_validations=2)
+  config.train.learning_rate = 1e-12  # nothing is learned, so nothing improves
+  worker = make_trainer(tmp_path, config)
+  worker.run()
+  assert worker.progress.finished
+  assert worker.progress.step == 3 * worker.steps_per_epoch
+  assert worker.progress.best_step == worker.steps_per_epoch
+
+
+def test_fractions_of_epochs(tmp_path):
+  config = small_config(num_epochs=1.5, validate_every_epochs=0.5)
+  worker = make_trainer(tmp_path, config)
+  assert worker.steps_per_epoch == 5
+  worker.run()
+  assert worker.progress.step == 8
+  lines = (tmp_path / 'metrics.jsonl').read_text().splitlines()
+  steps = [
+    line['step'] for line in map(json.loads, lines) if line['kind'] == 'valid'
+  ]
+  assert steps == [2, 4, 6, 8]
+
+
+def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
+  empty = np.zeros((0, 3), np.int32)
+  graph = dataclasses.replace(random_graph(), valid=empty)
+  config = small_config()
+  worker = make_trainer(tmp_path, config, graph)
+  state = worker.run()
+  params, step = workdir.load_best_params(config, worker.task, worker.folder)
+  assert step == worker.num_steps
+  assert_same(state.params, params)
+
+
+LOSS_CURVE = """
+import json, pathlib, sys
+sys.path.insert(0, {tests!r})
+import jax
+import test_training
+config = test_training.small_config()
+config.model.dropout = 0.0
+graph = test_training.random_graph(lines=41)  # a last batch of two rows
+worker = test_training.make_trainer(pathlib.Path(sys.argv[1]), config, graph)
+state = worker.run()
+assert jax.local_device_count() == {devices}
+"""
+
+
+def test_eight_devices_learn_what_one_does(tmp_path):
+  curves = []
+  for devices in (1, 8):
+    folder = tmp_path / str(devices)
+    code = LOSS_CURVE.format(tests=os.path.dirname(__file__), devices=devices)
+    flags = f'--xla_force_host_platform_device_count={devices}'
+    subprocess.run(
+      [sys.executable, '-c', code, str(folder)],
+      check=True,
+      env={**os.environ, 'XLA_FLAGS': flags},
+    )
+    lines = (folder / 'metrics.jsonl').read_text().splitlines()
+    curves.append(
+      [line for line in map(json.loads, lines) if line['kind'] == 'train']
+    )
+  assert len(curves[0]) == len(curves[1]) > 3
+  for one, eight in zip(*curves, strict=True):
+    assert one['step'] == eight['step']
+    np.testing.assert_allclose(one['loss'], eight['loss'], rtol=1e-5)
+    np.testing.assert_allclose(
+      one['gradient_norm'], eight['gradient_norm'], rtol=1e-3
+    )
+
+
+def test_a_batch_that_devices_cannot_share_is_refused(monkeypatch):
+  monkeypatch.setattr(parallel, 'num_devices', lambda: 8)
+  graph = random_graph()
+  queries = queries_lib.from_triples(graph.train, graph.vocabulary)
+  with pytest.raises(ValueError, match=r'100 rows.*8 devices.*96 or 104'):
+    train_step.build_training_set(
+      small_config(batch_size=100), queries, graph.vocabulary.pad_id
+    )
+
+
+def test_tensorboard_events(tmp_path):
+  worker = make_trainer(tmp_path, small_config(tensorboard=True))
+  worker.run()
+  assert list((tmp_path / 'tensorboard').glob('events.*'))
