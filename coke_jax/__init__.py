@@ -1,5 +1,6 @@
 """coke_jax: contextualized knowledge graph embedding (CoKE) in JAX and Flax."""
 
+from coke_jax.errors import CokeError
 from coke_jax.predict.load import EXAMPLE_MODEL, load
 from coke_jax.predict.model import Model
 from coke_jax.predict.questions import QuestionError
@@ -8,6 +9,7 @@ from coke_jax.version import __version__
 
 __all__ = [
   'EXAMPLE_MODEL',
+  'CokeError',
   'Model',
   'Prediction',
   'QuestionError',

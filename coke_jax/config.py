@@ -6,8 +6,10 @@ import re
 
 import ml_collections
 
+from coke_jax import errors
 
-class ConfigError(ValueError):
+
+class ConfigError(errors.CokeError, ValueError):
   """A setting that cannot be, with what was expected."""
 
 

@@ -19,6 +19,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
+from coke_jax import errors
 from coke_jax.cli import arguments, commands
 from coke_jax.cli import flags as flags_lib
 from coke_jax.storage import workdir
@@ -86,7 +87,7 @@ def main(argv: Sequence[str]) -> int | None:
       commands.MODES[MODE.value](config, folder, flags_lib.options())
   except BrokenPipeError:
     raise  # see `entry_point`
-  except commands.EXPECTED_ERRORS as error:
+  except (errors.CokeError, OSError) as error:
     return arguments.fail(str(error))
   except interruption.Interruption as stop:
     print(stop, file=sys.stderr)

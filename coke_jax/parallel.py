@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 
+from coke_jax import errors
+
 _AXIS = 'devices'
 
 
-class DeviceError(ValueError):
+class DeviceError(errors.CokeError, ValueError):
   """Something that the devices at hand cannot do."""
 
 

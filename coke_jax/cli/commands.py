@@ -11,10 +11,10 @@ from coke_jax import parallel, tasks
 from coke_jax.cli import answer_lines, flags, input_lines
 from coke_jax.data import path_files, paths, text_files
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.plots import draw, map_selection
-from coke_jax.predict import embeddings, export, known_facts, load, questions
-from coke_jax.storage import checkpoints, checksums, workdir
-from coke_jax.training import progress_log, run
+from coke_jax.plots import draw
+from coke_jax.predict import export, known_facts, load
+from coke_jax.storage import checksums, workdir
+from coke_jax.training import run
 
 
 def evaluate(
@@ -250,23 +250,6 @@ def _count(number: int, what: str) -> str:
   """A number of things in words, such as `1 line` or `2,000 lines`."""
   return f'{number:,} {what}' + ('' if number == 1 else 's')
 
-
-# Errors that a user can cause and mend; their text says all.
-EXPECTED_ERRORS = (
-  text_files.DataError,
-  workdir.WorkdirError,
-  checkpoints.CheckpointError,
-  progress_log.TrainingError,
-  config_lib.ConfigError,
-  parallel.DeviceError,
-  export.ExportError,
-  embeddings.EmbeddingError,
-  questions.QuestionError,
-  input_lines.StreamError,
-  map_selection.MapError,
-  FloatingPointError,
-  OSError,  # a full disk, a folder that may not be written
-)
 
 MODES = {
   'train': run.train_and_evaluate,

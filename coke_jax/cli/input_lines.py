@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import tqdm
 
+from coke_jax import errors
 from coke_jax.cli import flags
 from coke_jax.data import text_files
 from coke_jax.predict import questions
@@ -19,7 +20,7 @@ _MOST_HINTS = 20  # bad lines whose unknown labels are looked up at length
 Parsed = TypeVar('Parsed')
 
 
-class StreamError(ValueError):
+class StreamError(errors.CokeError, ValueError):
   """A line that cannot be asked, or answers that cannot be written."""
 
 

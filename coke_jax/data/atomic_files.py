@@ -8,10 +8,12 @@ import re
 import uuid
 from collections.abc import Iterator
 
+from coke_jax import errors
+
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')  # see `whole_file`
 
 
-class WriteError(OSError):
+class WriteError(errors.CokeError, OSError):
   """A file that cannot be written, with its name and the reason."""
 
 

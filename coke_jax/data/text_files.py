@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from coke_jax import errors
 from coke_jax.data import compression
 
 # The names a split's file may have, before the compression suffix.
@@ -27,7 +28,7 @@ _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_CHARACTERS = 200  # of a wrong line, in its error
 
 
-class DataError(ValueError):
+class DataError(errors.CokeError, ValueError):
   """Input that cannot be read exactly, with the place and what was expected."""
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import tqdm
 
-from coke_jax import parallel
+from coke_jax import errors, parallel
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting
 from coke_jax.evaluate import ranks as ranks_lib
@@ -81,7 +81,7 @@ class Ranker:
       The ranks of N gold entities.
 
     Raises:
-      FloatingPointError: a score is not a finite number.
+      errors.NonFiniteError: a score is not a finite number.
     """
     size = self._filtered_size
     capacity = _filter_capacity(known[0], size)
@@ -123,7 +123,7 @@ class Ranker:
       The ranks of N gold entities.
 
     Raises:
-      FloatingPointError: a score is not a finite number.
+      errors.NonFiniteError: a score is not a finite number.
     """
 
     def mask(start: int) -> Batch:
@@ -247,7 +247,7 @@ def _filter_capacity(indptr: np.ndarray, size: int) -> int:
 def _fetch(result: tuple[Any, Any], size: int) -> dict[str, np.ndarray]:
   unusable, counts = jax.device_get(result)
   if unusable:
-    raise FloatingPointError(
+    raise errors.NonFiniteError(
       f'{int(unusable)} of {size} queries have scores that are not finite '
       'numbers: these parameters cannot be ranked'
     )

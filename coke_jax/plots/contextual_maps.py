@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from coke_jax import errors
 from coke_jax.data import arrays
 from coke_jax.plots import map_selection, plot_style, readable_names
 
@@ -78,7 +79,7 @@ def make_map(
 
   Raises:
     map_selection.MapError: the states are all the same.
-    FloatingPointError: a state is not finite.
+    errors.NonFiniteError: a state is not finite.
     config.ConfigError: scikit-learn is not installed.
   """
   manifold = plot_style.import_extra('sklearn.manifold')
@@ -86,7 +87,7 @@ def make_map(
   states = model.embed(_sequences(data, selection)).vectors  # [N, 3, D]
   states = states[np.arange(len(states)), selection.column]  # [N, D]
   if not np.isfinite(states).all():
-    raise FloatingPointError(
+    raise errors.NonFiniteError(
       'hidden states that are not finite numbers: these parameters make no map'
     )
   if not np.ptp(states, axis=0).any():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from coke_jax import errors
 from coke_jax.data import arrays
 from coke_jax.data import graph as graph_lib
 
@@ -22,7 +23,7 @@ _LEAST_OVERLAP = 0.5  # of the edges of a relation and of its inverse, mirrored
 _MOST_POINTS = 5000  # t-SNE takes minutes and hides what it shows beyond
 
 
-class MapError(ValueError):
+class MapError(errors.CokeError, ValueError):
   """A map that cannot be drawn, with the reason."""
 
 

@@ -27,6 +27,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from coke_jax import errors
 from coke_jax.data import atomic_files
 
 _COPY_BYTES = 1 << 22
@@ -36,7 +37,7 @@ _PROJECTOR_CONFIG = (
 )
 
 
-class EmbeddingError(ValueError):
+class EmbeddingError(errors.CokeError, ValueError):
   """Embeddings that a file of the kind asked for cannot hold."""
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from coke_jax import parallel, tasks, version
+from coke_jax import errors, parallel, tasks, version
 from coke_jax.data import arrays, atomic_files
 from coke_jax.model import encoder
 from coke_jax.storage import checkpoints, checksums, workdir
@@ -46,7 +46,7 @@ _SHOWN = 3  # names in an error
 Exported = tuple[ml_collections.ConfigDict, arrays.DataSet, Any, int]
 
 
-class ExportError(RuntimeError):
+class ExportError(errors.CokeError, RuntimeError):
   """A folder that is not a whole exported model, or that cannot become one."""
 
 

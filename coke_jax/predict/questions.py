@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from coke_jax import errors
 from coke_jax.data import queries
 from coke_jax.data import vocabulary as vocabulary_lib
 
@@ -46,7 +47,7 @@ _SHORT.maxstring = _SHORT.maxother = 200
 _MOST_LABELS_SHOWN = 12
 
 
-class QuestionError(ValueError):
+class QuestionError(errors.CokeError, ValueError):
   """A question that the model cannot be asked, with the reason."""
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coke_jax import parallel
+from coke_jax import errors, parallel
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, ranker
 from coke_jax.evaluate import ranks as ranks_lib
@@ -58,7 +58,7 @@ class Scorer:
       where fewer than `top` compete.
 
     Raises:
-      FloatingPointError: a score is not a finite number.
+      errors.NonFiniteError: a score is not a finite number.
     """
     looked_for = min(_power_of_two(max(top, _FEWEST_ANSWERS)), self._num)
     batch = self._asked(queries)
@@ -80,7 +80,7 @@ class Scorer:
       The ranks, and the answers' log-probabilities float32 [B].
 
     Raises:
-      FloatingPointError: a score is not a finite number.
+      errors.NonFiniteError: a score is not a finite number.
     """
     batch = {
       **self._asked(queries),
@@ -168,7 +168,7 @@ class Scorer:
         self._compiled[name, variant](self.params, parallel.shard(filled), None)
       )
     if unusable:
-      raise FloatingPointError(
+      raise errors.NonFiniteError(
         'scores that are not finite numbers: these parameters cannot be asked'
       )
     return {

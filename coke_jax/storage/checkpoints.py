@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from coke_jax import errors
 from coke_jax.data import atomic_files
 from coke_jax.storage import checksums, orbax_noise
 
@@ -27,7 +28,7 @@ _DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
 Restored = tuple[Any, dict[str, Any]]  # a state and its metadata
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(errors.CokeError, RuntimeError):
   """No usable checkpoint, or one that could not be written."""
 
 

@@ -4,6 +4,7 @@ import hashlib
 import pathlib
 import re
 
+from coke_jax import errors
 from coke_jax.data import atomic_files, text_files
 
 NAME = 'SHA256SUMS'
@@ -12,7 +13,7 @@ NAME = 'SHA256SUMS'
 _LINE = re.compile(r'([0-9a-f]{64})  ([^/\\\x00-\x1f]+)\n')
 
 
-class ChecksumError(RuntimeError):
+class ChecksumError(errors.CokeError, RuntimeError):
   """A folder that does not hold what its SHA256SUMS lists."""
 
 

@@ -25,7 +25,7 @@ import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
+from coke_jax import errors, parallel, tasks
 from coke_jax.data import arrays, atomic_files
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
@@ -61,7 +61,7 @@ def load_best_params(
 _DIGEST = ' sha256'  # in data.npz, after the name of another file
 
 
-class WorkdirError(RuntimeError):
+class WorkdirError(errors.CokeError, RuntimeError):
   """A work folder that does not hold, or may not take, what was asked."""
 
 

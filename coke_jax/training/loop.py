@@ -10,7 +10,7 @@ import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
+from coke_jax import errors, parallel, tasks
 from coke_jax.data import batches
 from coke_jax.evaluate import ranker
 from coke_jax.model import encoder
@@ -280,7 +280,7 @@ class Trainer:
       results = self.task.evaluate(
         self.ranker, state.params, 'valid', choosing=True, progress='validation'
       )
-    except FloatingPointError as error:
+    except errors.NonFiniteError as error:
       raise progress_log.TrainingError(
         f'validation after step {progress.step}: {error}; {progress_log.ADVICE}'
       ) from error

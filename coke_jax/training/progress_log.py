@@ -11,6 +11,7 @@ import optax
 import tqdm
 
 from coke_jax import config as config_lib
+from coke_jax import errors
 from coke_jax.storage import workdir
 
 _SHOW_SECONDS = 2.0  # between two looks at the loss for the progress bar
@@ -20,7 +21,7 @@ ADVICE = (
 )
 
 
-class TrainingError(RuntimeError):
+class TrainingError(errors.CokeError, RuntimeError):
   """A run that cannot go on, with the reason."""
 
 
