@@ -4,7 +4,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-import small_models
+import small
 
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
@@ -75,7 +75,7 @@ def small_config(**model):
   ids=str,
 )
 def test_training_steps(exported, model, train):
-  config, graph = small_config(**model), small_models.random_graph()
+  config, graph = small_config(**model), small.random_graph()
   config.train.update(train)
   coke = tasks.build_model(config, graph.vocabulary)
   transformation, _ = train_state.build_optimizer(config, 10)
@@ -95,7 +95,7 @@ def test_training_steps(exported, model, train):
 
 
 def test_ranking(exported):
-  config, graph = small_config(), small_models.random_graph()
+  config, graph = small_config(), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
@@ -115,7 +115,7 @@ def test_ranking(exported):
 def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
   monkeypatch.setattr(ranker_lib, '_ROWS_OF_CHUNKS', 4)
   monkeypatch.setattr(ranker_lib, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
-  config, graph = small_config(), small_models.random_graph()
+  config, graph = small_config(), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
@@ -125,7 +125,7 @@ def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
 
 
 def test_asking(exported):
-  config, graph = small_config(), small_models.random_graph()
+  config, graph = small_config(), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   model = model_lib.Model(coke, encoder.init_params(coke, 0), graph, 1)
   model.predict([('e01', 'likes', '?')], top=2)

@@ -11,7 +11,7 @@ import types
 
 import numpy as np
 import pytest
-import small_models as small
+import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,7 +5,7 @@ import functools
 import jax
 import numpy as np
 import pytest
-import small_models as small
+import small
 
 import coke_jax
 from coke_jax.cli import answer_lines, input_lines

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-import small_models as small
+import small
 
 import coke_jax
 from coke_jax import parallel

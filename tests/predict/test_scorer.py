@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-import small_models as small
+import small
 
 from coke_jax import parallel
 from coke_jax.evaluate import ranker
