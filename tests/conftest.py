@@ -1,16 +1,20 @@
+"""Settings of JAX for all tests, and where real data sets are found."""
+
 import os
 import pathlib
 import tempfile
 
 import pytest
 
-BENCHMARKS = pathlib.Path(__file__).resolve().parents[2] / 'shared' / 'data'
+# Read before any test: some tests change the environment.
+DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 
 def pytest_configure(config):
-  """Programs that several tests or processes compile are compiled once.
+  """Shares compiled programs between tests, and forbids implicit broadcasting.
 
-  Also holds the package to spelling out how shapes broadcast.
+  Programs that several tests or processes compile are compiled once. JAX raises
+  an error for operands of different ranks.
   """
   if not hasattr(config, 'workerinput'):
     cache = tempfile.TemporaryDirectory(prefix='coke_jax-tests-')
@@ -22,12 +26,15 @@ def pytest_configure(config):
 
 @pytest.fixture(scope='session')
 def benchmark_folder():
-  """Gives the folder of a real data set, if a copy lies beside the project."""
+  """Gives the folder of a real data set, `$COKE_DATA_DIR/<name>`.
+
+  Skips the test if the variable is not set or the folder is missing.
+  """
 
   def folder(name: str) -> pathlib.Path:
-    path = BENCHMARKS / name
-    if not path.is_dir():
-      pytest.skip(f'no copy of {name} beside this repository')
+    path = pathlib.Path(DATA_DIR, name)
+    if not DATA_DIR or not path.is_dir():
+      pytest.skip(f'set COKE_DATA_DIR to a folder with {name}')
     return path
 
   return folder

@@ -1,44 +1,87 @@
-"""Models for tests that ask: small, never trained, and known by heart.
+"""Small graphs, path data, configs, models and work folders for the tests.
 
-`TableModel` stands in for CoKE with scores that are sums of small integers, so
-that ties are plenty and a plain loop gives the very same numbers; CoKE itself
-comes with random parameters. Nothing here is compiled beforehand.
+`TableModel` stands in for CoKE. Its scores are sums of small integers, so that
+ties are frequent and a plain loop computes exactly the same numbers.
 """
 
+import copy
 import itertools
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import jax
+import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
-from coke_jax.data import graph, vocabulary, walks
+from coke_jax import parallel
+from coke_jax.data import arrays, graph, paths, vocabulary, walks
 from coke_jax.model import encoder
 from coke_jax.predict import model as model_lib
+from coke_jax.predict import questions
+from coke_jax.storage import workdir
 
+TESTS = pathlib.Path(__file__).resolve().parent
 ENTITIES = tuple(f'e{i:02}' for i in range(20))
 RELATIONS = ('likes', 'near')
 SPLITS = graph.SPLITS
 
 
-def random_graph(entities=ENTITIES, relations=RELATIONS, seed=3):
-  """Triples with duplicates, some of valid and test in another split, too."""
+# ------------------------------------------------------------------------ data
+
+
+def labels(
+  entities: Sequence[str] | int, relations: Sequence[str] | int
+) -> vocabulary.Vocabulary:
+  """Returns a vocabulary of these labels, or of this many: `e00` .., `r0` .."""
+  if isinstance(entities, int):
+    entities = [f'e{i:02}' for i in range(entities)]
+  if isinstance(relations, int):
+    relations = [f'r{i}' for i in range(relations)]
+  return vocabulary.Vocabulary(tuple(entities), tuple(relations))
+
+
+def random_graph(
+  *,
+  seed: int = 3,
+  sizes: tuple[int, int, int] = (50, 9, 9),
+  entities: Sequence[str] | int = ENTITIES,
+  relations: Sequence[str] | int = RELATIONS,
+  unseen: int = 0,
+  repeats: bool = True,
+) -> graph.KnowledgeGraph:
+  """Draws a graph whose triples have no pattern.
+
+  Args:
+    seed: of the random numbers.
+    sizes: triples drawn for train, valid and test.
+    entities: labels, or how many.
+    relations: labels, or how many.
+    unseen: the last entities, as many as this, are in no training triple.
+    repeats: whether splits also hold duplicates, and valid and test triples of
+      other splits.
+  """
+  words = labels(entities, relations)
   generator = np.random.default_rng(seed)
 
-  def draw(count, *others):
-    ends = [len(entities), len(relations), len(entities)]
+  def draw(count, num_entities, *others):
+    ends = [num_entities, words.num_relations, num_entities]
     triples = generator.integers(0, ends, (count, 3)).astype(np.int32)
-    return np.concatenate([triples, triples[:2], *others])
+    again = [triples[:2], *others] if repeats else []
+    return np.concatenate([triples, *again])
 
-  train = draw(50)
-  valid = draw(9, train[:2])
-  words = vocabulary.Vocabulary(tuple(entities), tuple(relations))
-  return graph.KnowledgeGraph(
-    'random', words, train, valid, draw(9, train[2:4], valid[:1])
-  )
+  train = draw(sizes[0], words.num_entities - unseen)
+  valid = draw(sizes[1], words.num_entities, train[:2])
+  test = draw(sizes[2], words.num_entities, train[2:4], valid[:1])
+  return graph.KnowledgeGraph('random', words, train, valid, test)
 
 
-def random_paths(longest=3):
+def random_paths(longest: int = 3) -> paths.PathData:
+  """Samples paths of up to `longest` relations from `random_graph()`."""
   return walks.sample_path_data(
     random_graph(),
     seed=0,
@@ -48,33 +91,125 @@ def random_paths(longest=3):
   )
 
 
+def write_splits(
+  folder: pathlib.Path, **splits: Iterable[Sequence[str]]
+) -> pathlib.Path:
+  """Writes `<split>.txt` for train, valid and test, and returns the folder.
+
+  Args:
+    folder: created if missing.
+    **splits: labelled triples by split. A split that is not given is an empty
+      file.
+  """
+  folder.mkdir(parents=True, exist_ok=True)
+  for split in {**dict.fromkeys(SPLITS, ()), **splits}:
+    lines = ('\t'.join(triple) + '\n' for triple in splits.get(split, ()))
+    (folder / f'{split}.txt').write_bytes(''.join(lines).encode())
+  return folder
+
+
+def config(**groups: Mapping[str, Any]) -> ml_collections.ConfigDict:
+  """Returns a config that trains one small block for three epochs.
+
+  Args:
+    **groups: changed fields by group, as in `train={'rows': 'query'}`.
+  """
+  made = config_lib.default_config()
+  made.data.name = 'random'
+  made.model.num_layers = 1
+  made.model.hidden_size = 8
+  made.model.num_heads = 2
+  made.model.feed_forward_size = 16
+  made.train.batch_size = 16
+  made.train.num_epochs = 3
+  made.train.validate_every_epochs = 1
+  made.train.checkpoint_every_minutes = 0.0
+  made.train.log_every_steps = 1
+  made.update(groups)
+  return made
+
+
+def create_workdir(
+  folder: pathlib.Path,
+  settings: ml_collections.ConfigDict | None = None,
+  data: arrays.DataSet | None = None,
+) -> workdir.Workdir:
+  """Creates a work folder as it is before the first checkpoint."""
+  created = workdir.Workdir(folder)
+  with created.locked():
+    created.create(settings or config(), data or random_graph())
+  return created
+
+
+# ---------------------------------------------------------------------- models
+
+
+def coke(
+  num_entities: int = len(ENTITIES),
+  num_relations: int = len(RELATIONS),
+  **changes: Any,
+) -> encoder.CoKE:
+  """Returns a CoKE of two blocks for triples, without dropout."""
+  settings: dict[str, Any] = {
+    'num_entities': num_entities,
+    'num_tokens': num_entities + num_relations + 2,
+    'pad_id': num_entities + num_relations + 1,
+    'max_length': 3,
+    'num_layers': 2,
+    'hidden_size': 8,
+    'num_heads': 2,
+    'feed_forward_size': 16,
+    'dropout': 0.0,
+  }
+  return encoder.CoKE(**{**settings, **changes})
+
+
+def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
+  """Returns normal float32 parameters, large enough for scores to differ."""
+  generator = np.random.default_rng(seed)
+
+  def draw(leaf):
+    values = generator.standard_normal(leaf.shape, dtype=np.float32)
+    values *= scale  # in place: some tests have gigabytes of parameters
+    return values
+
+  return jax.tree.map(
+    draw, jax.eval_shape(lambda: encoder.init_params(model, 0))
+  )
+
+
 class TableModel:
-  """Scores of integers; hidden states that tell token, position and layer.
+  """Scores that are sums of small integers, one for each token and place.
+
+  The hidden state of a token is its id, its place and the layer.
 
   Attributes:
+    tables: the parameters: for each of K places float32 [tokens, V], integers
+      from 0 to `levels` - 1. The fewer levels, the more ties. There are several
+      arrays because of a known issue of pmap (jax 0.10.2): `in_axes` is
+      misapplied if three arguments hold three arrays in all.
     traces: how often it was traced, that is, compiled.
   """
 
   num_layers = 2
   hidden_size = 3
 
-  def __init__(self, words, max_length=3):
+  def __init__(
+    self,
+    words: vocabulary.Vocabulary,
+    max_length: int = 3,
+    levels: int = 4,
+    seed: int = 0,
+  ):
     self.num_entities = words.num_entities
     self.num_tokens = words.num_tokens
     self.max_length = max_length
     self.traces = 0
-
-  def tables(self, levels=4, seed=0):
-    """Parameters: for each of K places float32 [tokens, V], 0 .. levels - 1.
-
-    Several arrays, because pmap takes its in_axes as those of single arrays
-    when there are three arguments and three arrays in all.
-    """
     shape = (self.num_tokens, self.num_entities)
     generator = np.random.default_rng(seed)
-    return [
+    self.tables = [
       generator.integers(0, levels, shape).astype(np.float32)
-      for _ in range(self.max_length)
+      for _ in range(max_length)
     ]
 
   def apply(self, variables, *arguments, method=None, layer=None):
@@ -90,61 +225,74 @@ class TableModel:
     return scores + position[:, None]
 
 
-def table_model(data=None, max_length=3, max_path_length=1, levels=4):
-  """A `model.Model` whose scores are those of a table."""
+def table_model(
+  data: arrays.DataSet | None = None,
+  max_length: int = 3,
+  max_path_length: int = 1,
+) -> model_lib.Model:
+  """Returns a `Model` whose scores are those of a `TableModel`."""
   data = data or random_graph()
   scored = TableModel(data.vocabulary, max_length)
-  params = parallel.replicate(scored.tables(levels))
+  params = parallel.replicate(scored.tables)
   return model_lib.Model(scored, params, data, max_path_length)
 
 
-def with_labels(model, entities=ENTITIES, relations=RELATIONS):
-  """The same triples and scores, what is compiled included, by other names."""
-  renamed = model_lib.Model(
-    model.encoder,
-    model._scorer.params,
-    random_graph(tuple(entities), tuple(relations)),
-    1,
+def coke_model(
+  data: arrays.DataSet | None = None,
+  max_length: int = 3,
+  max_path_length: int = 1,
+) -> model_lib.Model:
+  """Returns a `Model` of a CoKE with the parameters of `random_params`."""
+  data = data or random_graph()
+  words = data.vocabulary
+  model = coke(words.num_entities, words.num_relations, max_length=max_length)
+  params = parallel.replicate(random_params(model))
+  return model_lib.Model(model, params, data, max_path_length)
+
+
+def with_labels(
+  model: model_lib.Model,
+  entities: Sequence[str] = ENTITIES,
+  relations: Sequence[str] = RELATIONS,
+) -> model_lib.Model:
+  """Returns a model of `random_graph()` under other labels, not recompiled."""
+  renamed = copy.copy(model)
+  renamed.data = random_graph(entities=entities, relations=relations)
+  renamed.parser = questions.Parser(
+    renamed.data.vocabulary, model.max_path_length
   )
-  renamed._scorer = model._scorer
   return renamed
 
 
-def small_config(kind='triples', length=1):
-  config = config_lib.default_config()
-  config.data.name = 'random'
-  config.data.kind = kind
-  config.data.max_path_length = length
-  config.model.num_layers = 2
-  config.model.hidden_size = 8
-  config.model.num_heads = 2
-  config.model.feed_forward_size = 8
-  return config
+def run_script(
+  path: str | os.PathLike[str], *arguments: object, devices: int
+) -> None:
+  """Runs a Python file in a process of its own with this many CPU devices.
 
-
-def coke_params(model, seed=0):
-  """Random parameters, large enough for scores to differ."""
-  generator = np.random.default_rng(seed)
-  shapes = jax.eval_shape(lambda: encoder.init_params(model, 0))
-  return jax.tree.map(
-    lambda leaf: generator.normal(0, 0.5, leaf.shape).astype(np.float32), shapes
+  Raises:
+    subprocess.CalledProcessError: the file ends with an error.
+  """
+  subprocess.run(
+    [sys.executable, path, *map(str, arguments)],
+    env={
+      **os.environ,
+      'JAX_PLATFORMS': 'cpu',
+      'PYTHONPATH': os.pathsep.join(
+        filter(None, [str(TESTS), os.environ.get('PYTHONPATH')])
+      ),
+      'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
+    },
+    check=True,
+    timeout=300,
   )
-
-
-def coke_model(data=None, max_length=3, max_path_length=1):
-  """A `model.Model` of a CoKE with random parameters."""
-  data = data or random_graph()
-  model = tasks.build_model(small_config(), data.vocabulary, max_length)
-  params = parallel.replicate(coke_params(model))
-  return model_lib.Model(model, params, data, max_path_length)
 
 
 # ------------------------------------------------------------------ references
 
 
 def scores_by_hand(model, question):
-  """The table's scores of a question of labels, and their log-probabilities."""
-  tables = [np.asarray(table) for table in model._scorer.params]
+  """Returns a table model's scores [V] of a question, and their log-softmax."""
+  tables = model.encoder.tables
   words = model.data.vocabulary
   ids = [words.mask_id if label == '?' else None for label in question]
   for place, label in enumerate(question):
@@ -166,9 +314,9 @@ def scores_by_hand(model, question):
 
 
 def facts(data, *splits):
-  """The labelled triples of splits, in both directions where these have names.
+  """Returns the labelled triples of splits.
 
-  Of path data, the paths of one relation are facts.
+  The facts of path data are the paths of one relation, in both directions.
   """
   words = data.vocabulary
   found = set()
@@ -185,7 +333,7 @@ def facts(data, *splits):
 
 
 def reached(edges, question):
-  """The answers of a question by walking over labelled triples."""
+  """Returns the answers of a question by walking over labelled triples."""
   relations = question[1:-1]
   if question[0] == '?':
     here = {question[-1]}
@@ -199,7 +347,7 @@ def reached(edges, question):
 
 
 def known_in(data, question, label):
-  """The first split that knows an answer; valid and test build on train."""
+  """Returns the first split that gives an answer, together with train."""
   for split in SPLITS:
     if label in reached(facts(data, 'train', split), question):
       return split
@@ -207,7 +355,7 @@ def known_in(data, question, label):
 
 
 def ends(data, question, *splits):
-  """The entities that stand beside the outermost relation, where `?` does."""
+  """Returns the entities next to the question's last relation in a fact."""
   edges = facts(data, 'train', *splits)
   if question[0] == '?':
     return {h for h, r, _ in edges if r == question[1]}
@@ -215,13 +363,20 @@ def ends(data, question, *splits):
 
 
 def both_sides(fact):
-  """The questions of a fact for its tail and its head."""
+  """Returns the questions whose answers are a fact's tail and head."""
   return [(*fact[:-1], '?'), ('?', *fact[1:])]
 
 
 def every_question(relations=RELATIONS, entities=ENTITIES):
+  """Returns all questions of one relation, for the tail and for the head."""
   return [
     question
     for entity, relation in itertools.product(entities, relations)
     for question in ((entity, relation, '?'), ('?', relation, entity))
   ]
+
+
+def small_config(kind='triples', length=1):
+  return config(
+    data={'kind': kind, 'max_path_length': length}, model={'num_layers': 2}
+  )

@@ -1,4 +1,4 @@
-"""What runs on the devices can be compiled for GPUs and TPUs from anywhere."""
+"""Tests that the device code lowers for GPUs and TPUs on any machine."""
 
 import jax
 import jax.export
@@ -6,22 +6,23 @@ import numpy as np
 import pytest
 import small
 
-from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import encoder
 from coke_jax.predict import model as model_lib
+from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
 PLATFORMS = ('cuda', 'tpu')
+TWO_BLOCKS = {'num_layers': 2}  # the last one computes one position only
 
 
 @pytest.fixture
 def exported(monkeypatch):
-  """All that is mapped over devices, lowered with what it is called with.
+  """Lowers every call that is mapped over devices, and records the programs.
 
-  It is not compiled and gives zeros.
+  Nothing is compiled or run. The calls return zeros.
   """
   original, found = parallel.map_devices, []
 
@@ -44,7 +45,7 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Each platform has its own, and all hold these operations."""
+  """Checks for a program for each platform, with all of these operations."""
   assert {program.platforms for program in found} == {
     (platform,) for platform in PLATFORMS
   }
@@ -52,17 +53,7 @@ def check(found, words):
     text = program.mlir_module()
     for word in words:
       assert f'stablehlo.{word}' in text
-    assert 'custom_call @lapack' not in text  # a library of the CPU's
-
-
-def small_config(**model):
-  config = config_lib.default_config()
-  config.model.update(
-    {'num_layers': 2, 'hidden_size': 16, 'num_heads': 2, **model}
-  )
-  config.model.feed_forward_size = 32
-  config.train.batch_size = 8
-  return config
+    assert 'custom_call @lapack' not in text  # LAPACK runs on CPUs only
 
 
 @pytest.mark.parametrize(
@@ -75,11 +66,13 @@ def small_config(**model):
   ids=str,
 )
 def test_training_steps(exported, model, train):
-  config, graph = small_config(**model), small.random_graph()
-  config.train.update(train)
+  config = small.config(
+    model={**TWO_BLOCKS, **model}, train={'batch_size': 8, **train}
+  )
+  graph = small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
-  transformation, _ = train_state.build_optimizer(config, 10)
-  training_set = train_step.build_training_set(
+  transformation, _ = setup_lib.build_optimizer(config, 10)
+  training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
     graph.vocabulary.pad_id,
@@ -95,7 +88,7 @@ def test_training_steps(exported, model, train):
 
 
 def test_ranking(exported):
-  config, graph = small_config(), small.random_graph()
+  config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
@@ -115,7 +108,7 @@ def test_ranking(exported):
 def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
   monkeypatch.setattr(ranker_lib, '_ROWS_OF_CHUNKS', 4)
   monkeypatch.setattr(ranker_lib, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
-  config, graph = small_config(), small.random_graph()
+  config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
@@ -125,7 +118,7 @@ def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
 
 
 def test_asking(exported):
-  config, graph = small_config(), small.random_graph()
+  config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   model = model_lib.Model(coke, encoder.init_params(coke, 0), graph, 1)
   model.predict([('e01', 'likes', '?')], top=2)

@@ -53,7 +53,7 @@ def npz(path):
 def by_the_encoder(model, *arguments, **options):
   """What the Flax module gives, not by way of batches and devices."""
   apply = jax.jit(functools.partial(model.encoder.apply, **options))
-  params = jax.device_get(model._scorer.params)
+  params = small.random_params(model.encoder)
   return np.asarray(apply({'params': params}, *arguments))
 
 
@@ -170,7 +170,7 @@ def test_a_stream_writes_what_is_in_memory(model, tmp_path, monkeypatch, count):
 def test_static_embeddings_are_rows_of_the_table(model, tmp_path):
   found = model.embed_elements()
   words = model.data.vocabulary
-  table = np.asarray(model._scorer.params['element_embedding'])
+  table = small.random_params(model.encoder)['element_embedding']
   assert found.labels == (*words.entities, *words.relations)
   np.testing.assert_array_equal(found.entities, table[: words.num_entities])
   np.testing.assert_array_equal(

@@ -212,7 +212,7 @@ def test_ranks_equal_link_prediction_and_brute_force(model, splits):
   filtered = tuple(dict.fromkeys(['train', *splits]))
   ranker = ranker_lib.Ranker(model.encoder, 8 * parallel.num_devices())
   expected = link_prediction.LinkPrediction(data).rank(
-    ranker, model._scorer.params, 'test', filtered
+    ranker, parallel.replicate(model.encoder.tables), 'test', filtered
   )
   ranked = model.rank(facts, splits=splits)
   assert [r.side for r in ranked] == ['tail', 'head'] * len(facts)
@@ -402,10 +402,7 @@ def test_longer_paths_than_trained_on_are_refused(path_model):
 def test_loading_says_what_is_missing(tmp_path):
   with pytest.raises(workdir.WorkdirError, match=r'no config\.json'):
     coke_jax.load(tmp_path / 'nowhere')
-  (tmp_path / 'new').mkdir()
-  workdir.Workdir(tmp_path / 'new').create(
-    small.small_config(), small.random_graph()
-  )
+  small.create_workdir(tmp_path / 'new')
   with pytest.raises(Exception, match='no checkpoint yet'):
     coke_jax.load(tmp_path / 'new')
 
@@ -433,9 +430,10 @@ def test_the_longest_path_a_loaded_model_was_trained_on(
       **{s: sampled.split(s).up_to(in_data) for s in graph.SPLITS},
       deduction={},
     )
-  workdir.Workdir(tmp_path).create(small.small_config(kind, asked_for), data)
+  settings = small.config(data={'kind': kind, 'max_path_length': asked_for})
+  small.create_workdir(tmp_path, settings, data)
   monkeypatch.setattr(
-    workdir, 'load_best_params', lambda config, task, place: (None, 0)
+    workdir.Workdir, 'best_params', lambda self, shapes: (shapes, 0)
   )
   loaded = coke_jax.load(tmp_path)
   assert loaded.max_path_length == expected
