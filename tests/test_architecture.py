@@ -1,13 +1,53 @@
-"""Imports point one way, and no file grows beyond what can be read at once."""
+"""Tests of the structure of `coke_jax`: which package may import which."""
 
 import ast
+import functools
 import pathlib
 
 import pytest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / 'coke_jax'
-FILES = sorted(PACKAGE.rglob('*.py'))
-MOST_LINES = 330
+
+# A package imports packages of the levels below it, and none beside it.
+LEVELS = (
+  {'main'},
+  {'cli'},
+  {'serve'},
+  {'analysis', 'plots', 'training', 'predict'},
+  {'tasks'},
+  {'storage', 'evaluate'},
+  {'data', 'parallel', 'config'},
+  {'model', 'errors', 'version'},
+)
+# On top of a package of their own level: (importing, imported).
+NEIGHBOURS = {('analysis', 'predict'), ('plots', 'predict')}
+
+DEVICE_WORDS = {
+  'pmap',
+  'Mesh',
+  'NamedSharding',
+  'shard_map',
+  'psum',
+  'axis_index',
+  'distributed',
+}
+FILES_AND_SETTINGS = {
+  'absl',
+  'io',
+  'json',
+  'ml_collections',
+  'open',
+  'os',
+  'pathlib',
+}
+RUN_CODE_FROM_FILES = {
+  'cloudpickle',
+  'dill',
+  'joblib',
+  'marshal',
+  'pickle',
+  'shelve',
+}
 
 
 def module_name(path: pathlib.Path) -> str:
@@ -15,178 +55,292 @@ def module_name(path: pathlib.Path) -> str:
   return '.'.join(parts[:-1] if parts[-1] == '__init__' else parts)
 
 
-MODULES = {module_name(path): path for path in FILES}
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob('*.py'))}
 
 
-def imports(path: pathlib.Path) -> set[str]:
-  """Full names of all that a file imports, wherever in it."""
-  found = set()
-  for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+def package_of(module: str) -> str:
+  """Returns `data` for `coke_jax.data.graph`; empty for `coke_jax` itself."""
+  return ''.join(module.split('.')[1:2])
+
+
+def modules_of(*packages: str) -> list[str]:
+  return [name for name in MODULES if package_of(name) in packages]
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+  return ast.parse(MODULES[module].read_text(encoding='utf-8'))
+
+
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+  """Returns the full names of all that a module imports, also in functions."""
+  found: set[str] = set()
+  for node in ast.walk(tree(module)):
     if isinstance(node, ast.Import):
       found.update(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-      assert node.level == 0, f'{path}:{node.lineno}: a relative import'
-      assert node.module is not None
+      assert node.level == 0, f'{module}:{node.lineno}: a relative import'
       found.update(f'{node.module}.{alias.name}' for alias in node.names)
-  return found
+  return frozenset(found)
 
 
-def names(path: pathlib.Path) -> set[str]:
-  """Every identifier and attribute of a file's code, not of its text."""
-  found = set()
-  for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+def libraries(module: str) -> set[str]:
+  return {name.split('.')[0] for name in imports(module)}
+
+
+def names(module: str) -> set[str]:
+  """Returns every identifier, attribute and imported name of a module."""
+  found = {part for name in imports(module) for part in name.split('.')}
+  for node in ast.walk(tree(module)):
     if isinstance(node, ast.Name):
       found.add(node.id)
     elif isinstance(node, ast.Attribute):
       found.add(node.attr)
-  return found | {part for name in imports(path) for part in name.split('.')}
+  return found
 
 
-def internal(path: pathlib.Path) -> set[str]:
-  """The modules of this package that a file imports."""
+def internal(module: str) -> set[str]:
+  """Returns the modules of `coke_jax` that a module imports."""
   found = set()
-  for name in imports(path):
+  for name in imports(module):
     while name and name not in MODULES:
       name = name.rpartition('.')[0]
-    if name.startswith('coke_jax.') or (name and path.name != '__init__.py'):
-      found.add(name)
-  return {name for name in found if MODULES[name].name != '__init__.py'}
+    found.add(name)
+  return {name for name in found if '.' in name}
 
 
 def reached(module: str) -> set[str]:
-  """All modules of this package that come with importing one."""
+  """Returns the modules of `coke_jax` that are imported along with one."""
   found: set[str] = set()
   waiting = [module]
   while waiting:
-    for name in internal(MODULES[waiting.pop()]) - found:
+    for name in internal(waiting.pop()) - found:
       found.add(name)
       waiting.append(name)
   return found
 
 
-def libraries(path: pathlib.Path) -> set[str]:
-  return {name.split('.')[0] for name in imports(path)}
+def level(package: str) -> int:
+  """Returns the level of a package, 0 for the lowest.
+
+  Raises:
+    AssertionError: `LEVELS` does not name the package.
+  """
+  for number, packages in enumerate(reversed(LEVELS)):
+    if package in packages:
+      return number
+  raise AssertionError(f'coke_jax.{package}: add it to a level of LEVELS')
 
 
-def test_the_package_was_found():
-  assert {'coke_jax.main', 'coke_jax.data.text_files'} <= set(MODULES)
+def may_import(package: str, other: str) -> bool:
+  return (
+    package == other
+    or (package, other) in NEIGHBOURS
+    or level(package) > level(other)
+  )
 
 
-@pytest.mark.parametrize(
-  'module', [name for name in MODULES if name.startswith('coke_jax.data')]
-)
-def test_data_knows_no_jax(module):
-  for name in {module, *reached(module)}:
-    assert name.startswith('coke_jax.data') or name == 'coke_jax.errors'
-    used = libraries(MODULES[name])
-    assert not used & {'jax', 'jaxlib', 'flax', 'optax', 'orbax'}
-    assert not used & {'absl', 'ml_collections'}
-
-
-@pytest.mark.parametrize('module', MODULES)
-def test_orbax_is_in_one_file(module):
-  if module != 'coke_jax.storage.checkpoints':
-    assert 'orbax' not in libraries(MODULES[module])
-
-
-@pytest.mark.parametrize('module', MODULES)
-def test_pmap_and_meshes_are_in_one_file(module):
-  words = {'pmap', 'Mesh', 'NamedSharding', 'shard_map', 'psum', 'axis_index'}
-  if module != 'coke_jax.parallel':
-    assert not words & names(MODULES[module])
+def check(problems: list[str]) -> None:
+  """Fails with one line for each problem."""
+  assert not problems, '\n' + '\n'.join(sorted(problems))
 
 
 @pytest.mark.parametrize(
-  'module',
+  ('package', 'other', 'allowed'),
   [
-    'model.layers',
-    'model.encoder',
-    'model.loss',
-    'evaluate.counting',
-    'training.optimizer',
+    ('main', 'cli', True),
+    ('cli', 'main', False),
+    ('plots', 'predict', True),
+    ('predict', 'plots', False),
+    ('training', 'predict', False),
+    ('predict', 'training', False),
+    ('storage', 'evaluate', False),
+    ('data', 'data', True),
+    ('data', 'errors', True),
+    ('model', 'errors', False),
+    ('model', 'config', False),
   ],
 )
-def test_the_numerical_core_knows_no_config_and_no_files(module):
-  path = MODULES[f'coke_jax.{module}']
-  assert internal(path) <= {'coke_jax.model.layers'}  # numbers in, arrays out
-  used = libraries(path)
-  assert not used & {'ml_collections', 'absl', 'pathlib', 'os', 'json', 'io'}
+def test_the_rule_itself(package, other, allowed):
+  assert may_import(package, other) == allowed
 
 
-@pytest.mark.parametrize('module', ['model', 'scorer', 'questions', 'records'])
-def test_asking_knows_no_files_and_no_config(module):
-  """What a person asks with: a model and labels in, records out."""
-  path = MODULES[f'coke_jax.predict.{module}']
-  used = libraries(path)
-  assert not used & {'ml_collections', 'absl', 'pathlib', 'os', 'json', 'io'}
-  direct = internal(path)
-  assert not direct & {
-    'coke_jax.config',
-    'coke_jax.cli.flags',
-    'coke_jax.storage.workdir',
-    'coke_jax.storage.checkpoints',
-    'coke_jax.cli.answer_lines',
-    'coke_jax.data.text_files',
+def test_imports_point_down():
+  check(
+    [
+      f'{module} imports {other}: {package_of(module)} must not import '
+      f'{package_of(other)}, see LEVELS'
+      for module in MODULES
+      if module != 'coke_jax'  # the public names
+      for other in internal(module)
+      if not may_import(package_of(module), package_of(other))
+    ]
+  )
+
+
+def test_no_circles():
+  check(
+    [
+      f'{module} is imported by a module that it imports'
+      for module in MODULES
+      if module in reached(module)
+    ]
+  )
+
+
+def test_modules_are_imported_not_names():
+  check(
+    [
+      f'{module} imports {name}: import the module, and use module.name'
+      for module in MODULES
+      if module != 'coke_jax'
+      for name in imports(module)
+      if name.startswith('coke_jax.')
+      and name not in MODULES
+      and name != 'coke_jax.version.__version__'
+    ]
+  )
+
+
+def test_files_have_at_most_300_lines():
+  sizes = {
+    module: len(path.read_text(encoding='utf-8').splitlines())
+    for module, path in MODULES.items()
   }
+  check(
+    [
+      f'{module} has {size} lines'
+      for module, size in sizes.items()
+      if size > 300
+    ]
+  )
 
 
-def test_parallel_knows_no_other_module():
-  assert not internal(MODULES['coke_jax.parallel'])
+def test_data_imports_no_jax():
+  check(
+    [
+      f'{module} imports {library} through {name}'
+      for module in modules_of('data')
+      for name in {module, *reached(module)}
+      for library in libraries(name)
+      & {'jax', 'jaxlib', 'flax', 'optax', 'orbax', 'absl', 'ml_collections'}
+    ]
+  )
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_nothing_imports_main(module):
-  assert 'coke_jax.main' not in internal(MODULES[module])
+def test_predict_imports_no_optimizer():
+  check(
+    [
+      f'{module} reaches {name}, which imports optax'
+      for module in modules_of('predict')
+      for name in {module, *reached(module)}
+      if 'optax' in libraries(name) or package_of(name) == 'training'
+    ]
+  )
 
 
-@pytest.mark.parametrize(
-  'module',
-  sorted(
-    {*MODULES}
-    - {'coke_jax.main', 'coke_jax.cli.arguments', 'coke_jax.cli.flags'}
-  ),
-)
-def test_flags_are_read_by_the_command_line_alone(module):
-  assert 'absl.flags' not in imports(MODULES[module])
-  assert 'absl.app' not in imports(MODULES[module])
+def test_only_checkpoints_import_orbax():
+  allowed = {'coke_jax.storage.checkpoints', 'coke_jax.storage.orbax_noise'}
+  check(
+    [
+      f'{module} imports orbax: storage/checkpoints.py is the only place'
+      for module in MODULES
+      if 'orbax' in libraries(module) and module not in allowed
+    ]
+  )
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_nothing_can_run_code_from_a_file(module):
-  """No pickle, in whatever guise; arrays are loaded without it."""
-  libraries_that_do = {'pickle', 'dill', 'cloudpickle', 'joblib', 'shelve'}
-  assert not libraries(MODULES[module]) & (libraries_that_do | {'marshal'})
-  for node in ast.walk(ast.parse(MODULES[module].read_text(encoding='utf-8'))):
-    if isinstance(node, ast.Call):
-      called = ast.unparse(node.func)
-      assert called not in ('eval', 'exec', 'compile', '__import__')
-      if called in ('np.load', 'numpy.load'):
-        assert 'allow_pickle=False' in ast.unparse(node)
+def test_only_parallel_maps_over_devices():
+  check(
+    [
+      f'{module} says {word}: parallel.py is the only place'
+      for module in MODULES
+      if module != 'coke_jax.parallel'
+      for word in names(module) & DEVICE_WORDS
+    ]
+  )
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_no_circles(module):
-  assert module not in reached(module)
+def test_parallel_imports_only_errors():
+  assert internal('coke_jax.parallel') <= {'coke_jax.errors'}
+
+
+def test_the_numerical_core_has_no_config_and_no_files():
+  """Arrays in, arrays out."""
+  core = [*modules_of('model'), 'coke_jax.evaluate.counting']
+  core.append('coke_jax.training.optimizer')
+  check(
+    [
+      f'{module} uses {name}'
+      for module in core
+      for name in names(module) & FILES_AND_SETTINGS
+    ]
+    + [
+      f'{module} imports {other}: only coke_jax.model is allowed'
+      for module in core
+      for other in internal(module)
+      if package_of(other) != 'model'
+    ]
+  )
+
+
+def test_the_public_model_has_no_config_and_no_files():
+  """A `Model` is made of arrays and labels; `load` reads the files."""
+  modules = [
+    f'coke_jax.predict.{name}'
+    for name in ('model', 'scorer', 'questions', 'records')
+  ]
+  check(
+    [
+      f'{module} uses {name}'
+      for module in modules
+      for name in names(module) & FILES_AND_SETTINGS
+    ]
+    + [
+      f'{module} imports {other}'
+      for module in modules
+      for other in internal(module)
+      if package_of(other) in {'config', 'storage'}
+    ]
+  )
+
+
+def test_only_the_command_line_reads_flags():
+  check(
+    [
+      f'{module} imports {name}'
+      for module in MODULES
+      if package_of(module) not in {'main', 'cli'}
+      for name in imports(module) & {'absl.flags', 'absl.app'}
+    ]
+  )
 
 
 def test_main_has_no_logic():
-  """Flags, one call for each mode, and no model or data of its own."""
-  path = MODULES['coke_jax.main']
-  assert not libraries(path) & {'jax', 'flax', 'optax', 'numpy', 'scipy'}
-  assert len(path.read_text(encoding='utf-8').splitlines()) <= 120
+  """It defines flags and calls the command line."""
+  used = libraries('coke_jax.main')
+  assert not used & {'jax', 'flax', 'optax', 'numpy', 'scipy'}
+  lines = MODULES['coke_jax.main'].read_text(encoding='utf-8').splitlines()
+  assert len(lines) <= 120
 
 
-@pytest.mark.parametrize('module', MODULES)
-def test_modules_are_imported_not_their_names(module):
-  """`from coke_jax.data import files`, not `... files import DataError`."""
-  if module == 'coke_jax':
-    return  # gives the public names
-  for name in imports(MODULES[module]):
-    if name.startswith('coke_jax'):
-      assert name in MODULES or name == 'coke_jax.version.__version__'
-
-
-@pytest.mark.parametrize('module', MODULES)
-def test_files_are_short(module):
-  lines = MODULES[module].read_text(encoding='utf-8').splitlines()
-  assert len(lines) <= MOST_LINES
+def test_no_file_can_run_code():
+  """Nothing unpickles, evaluates text or loads arrays with pickle."""
+  problems = [
+    f'{module} imports {library}'
+    for module in MODULES
+    for library in libraries(module) & RUN_CODE_FROM_FILES
+  ]
+  for module in MODULES:
+    for node in ast.walk(tree(module)):
+      if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        place = f'{module}:{node.lineno}'
+        if called in ('eval', 'exec', 'compile', '__import__'):
+          problems.append(f'{place}: calls {called}')
+        if called in ('np.load', 'numpy.load') and (
+          'allow_pickle=False' not in ast.unparse(node)
+        ):
+          problems.append(f'{place}: {called} without allow_pickle=False')
+  check(problems)
