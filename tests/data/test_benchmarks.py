@@ -1,4 +1,4 @@
-"""Where data sets are found, and what a download must never do."""
+"""Where data sets are found, and downloads that are complete or absent."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from coke_jax.data import benchmarks, text_files
+from coke_jax.data import benchmarks, downloads, text_files
 
 CONTENT = {
   'train.txt': b'a\tr\tb\nb\tr\tc\n',
@@ -21,8 +21,7 @@ CONTENT = {
   'test.txt': 'ä\tr\tc\n'.encode(),
 }
 SHA256 = tuple(hashlib.sha256(text).hexdigest() for text in CONTENT.values())
-SHARED = pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'data'
-CR_LF = {'FB15k-237'}  # the shared copy has LF, the public archive CR LF
+CR_LF = {'FB15k-237'}  # lines end with CR LF in the public archive
 
 Answers = dict[str, bytes]
 Serve = Callable[[Answers], str]
@@ -32,7 +31,7 @@ Serve = Callable[[Answers], str]
 def cache(
   tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> pathlib.Path:
-  """An empty cache, no data folder and no proxy; returns the cache."""
+  """Sets an empty cache, no data folder and no proxy; returns the cache."""
   monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
   monkeypatch.delenv('COKE_DATA_DIR', raising=False)
   for variable in ('http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY'):
@@ -41,7 +40,7 @@ def cache(
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-  """Answers with fixed bytes; paths ending in .short promise 10 bytes more."""
+  """Sends fixed bytes, and announces 10 more for paths ending in .short."""
 
   def __init__(self, *arguments: object, answers: Answers) -> None:
     self.answers = answers
@@ -64,7 +63,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-  """Starts a server with the given answers; returns its address."""
+  """Gives a function that starts a server and returns its address."""
   with contextlib.ExitStack() as stack:
 
     def start(answers: Answers) -> str:
@@ -95,9 +94,9 @@ def register(
   address: str,
   sha256: tuple[str, ...] = SHA256,
 ) -> None:
-  """Makes the data set Toy known."""
+  """Adds the data set Toy to the known ones."""
   toy = benchmarks.Benchmark(4, 1, (2, 1, 1), address, sha256)
-  monkeypatch.setitem(benchmarks._BENCHMARKS, 'Toy', toy)
+  monkeypatch.setitem(benchmarks.BENCHMARKS, 'Toy', toy)
 
 
 def assert_downloaded(folder: pathlib.Path, cache: pathlib.Path) -> None:
@@ -131,7 +130,7 @@ def test_names() -> None:
 
 
 def test_addresses_are_pinned() -> None:
-  for name, benchmark in benchmarks._BENCHMARKS.items():
+  for name, benchmark in benchmarks.BENCHMARKS.items():
     assert len(benchmark.lines) == len(benchmark.splits) == 3, name
     if benchmark.address:
       commit = benchmark.address.split('/')[5]
@@ -226,7 +225,7 @@ def test_no_address(
   tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   paths = benchmarks.Benchmark(4, 1, (2, 1, 1), splits=('train', 'dev', 'test'))
-  monkeypatch.setitem(benchmarks._BENCHMARKS, 'Paths', paths)
+  monkeypatch.setitem(benchmarks.BENCHMARKS, 'Paths', paths)
   monkeypatch.setenv('COKE_DATA_DIR', str(tmp_path))
   with pytest.raises(text_files.DataError, match='no public address') as caught:
     benchmarks.locate('Paths')
@@ -248,7 +247,8 @@ def test_archive(
   body = archive({'README': b'', **CONTENT}, prefix)
   register(monkeypatch, serve({'/toy.tar.gz': body}) + '/toy.tar.gz')
   assert_downloaded(benchmarks.locate('Toy'), cache)
-  monkeypatch.setattr(benchmarks, '_fill', None)  # now it must not be called
+  # A second call must not download.
+  monkeypatch.setattr(downloads, 'fill_folder', None)
   assert_downloaded(benchmarks.locate('Toy'), cache)
 
 
@@ -306,9 +306,9 @@ def test_one_plain_file_missing(
 def test_connection_refused(
   cache: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  nobody = http.server.BaseHTTPRequestHandler  # the port is closed again below
-  with http.server.HTTPServer(('127.0.0.1', 0), nobody) as server:
-    port = server.server_port
+  handler = http.server.BaseHTTPRequestHandler
+  with http.server.HTTPServer(('127.0.0.1', 0), handler) as server:
+    port = server.server_port  # closed at the end of the block
   register(monkeypatch, f'http://127.0.0.1:{port}/toy.tar.gz')
   monkeypatch.setenv('COKE_DATA_DIR', str(tmp_path))
   with pytest.raises(text_files.DataError, match='refused') as caught:
@@ -323,7 +323,7 @@ def test_sizes_are_bounded(
 ) -> None:
   body = archive({**CONTENT, 'zeros': bytes(1 << 20)})
   address = serve({'/toy.tar.gz': body, '/toy/train.txt': bytes(1 << 20)})
-  monkeypatch.setattr(benchmarks, '_MAX_BYTES', 1 << 19)
+  monkeypatch.setattr(downloads, 'MAX_BYTES', 1 << 19)
   for kind in ('/toy.tar.gz', '/toy/'):
     register(monkeypatch, address + kind)
     with pytest.raises(text_files.DataError, match='more than 524,288 bytes'):
@@ -361,18 +361,18 @@ def test_cache_cannot_be_written(
 def test_two_at_once(
   serve: Serve, cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  """Both have downloaded before either one moves its folder into place."""
+  """Both threads finish downloading before either renames its folder."""
   answers = {f'/toy/{name}': text for name, text in CONTENT.items()}
   register(monkeypatch, serve(answers) + '/toy/')
   barrier = threading.Barrier(2)
-  fetch = benchmarks._fetch
+  fetch = downloads.fetch
 
   def fetch_together(address: str, path: pathlib.Path) -> None:
     fetch(address, path)
     if address.endswith('test.txt'):
       barrier.wait(timeout=30)
 
-  monkeypatch.setattr(benchmarks, '_fetch', fetch_together)
+  monkeypatch.setattr(downloads, 'fetch', fetch_together)
   found: list[pathlib.Path] = []
   threads = [
     threading.Thread(target=lambda: found.append(benchmarks.locate('Toy')))
@@ -407,20 +407,21 @@ def test_check_counts() -> None:
   assert 'train' not in message
 
 
-PINNED = [name for name, b in benchmarks._BENCHMARKS.items() if b.sha256]
+PINNED = [name for name, b in benchmarks.BENCHMARKS.items() if b.sha256]
 
 
 @pytest.mark.parametrize('name', PINNED)
-def test_pins_match_the_files(name: str) -> None:
-  benchmark = benchmarks._BENCHMARKS[name]
-  if not (SHARED / name).is_dir():
-    pytest.skip(f'no copy of {name} beside this repository')
+def test_pins_match_the_files(
+  name: str, benchmark_folder: Callable[[str], pathlib.Path]
+) -> None:
+  benchmark = benchmarks.BENCHMARKS[name]
+  folder = benchmark_folder(name)
   for split, lines, sha256 in zip(
     benchmark.splits, benchmark.lines, benchmark.sha256, strict=True
   ):
-    compressed = (SHARED / name / f'{split}.txt.xz').read_bytes()
+    compressed = (folder / f'{split}.txt.xz').read_bytes()
     text = lzma.decompress(compressed)
     assert text.count(b'\n') == lines
-    if name in CR_LF:
+    if name in CR_LF and b'\r\n' not in text:
       text = text.replace(b'\n', b'\r\n')
     assert hashlib.sha256(text).hexdigest() == sha256

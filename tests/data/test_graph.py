@@ -1,18 +1,19 @@
-"""Vocabulary, graph and what is said about them after reading."""
-
-import pathlib
+"""The vocabulary, graphs read from files, and their published counts."""
 
 import hypothesis
 import numpy as np
 import pytest
+import small
+import example
 from hypothesis import strategies as st
 
-from coke_jax.data import graph, text_files, triple_files, vocabulary
+from coke_jax.data import graph, text_files, triple_files
+from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
-DATA = pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'data'
 
-# name: entities, relations, lines, triples with an entity unseen in train.
+# Name -> entities, relations, lines of train, valid and test, and triples of
+# valid and test with an entity unseen in train.
 PUBLISHED = {
   'FB15k': (14_951, 1_345, (483_142, 50_000, 59_071), (0, 0)),
   'WN18': (40_943, 18, (141_442, 5_000, 5_000), (0, 0)),
@@ -30,16 +31,10 @@ PUBLISHED = {
 UNSEEN_ENTITIES = {'FB15k-237': 36, 'WN18RR': 384}
 
 
-def write_graph(folder: pathlib.Path, **splits: list[tuple[str, str, str]]):
-  for split in graph.SPLITS:
-    lines = ('\t'.join(triple) + '\n' for triple in splits.get(split, []))
-    (folder / f'{split}.txt').write_bytes(''.join(lines).encode())
-
-
 def labels(read: graph.KnowledgeGraph, split: str) -> list[tuple[str, ...]]:
-  names = read.vocabulary
+  entities, relations = read.vocabulary.entities, read.vocabulary.relations
   return [
-    (names.entities[h], names.relations[r], names.entities[t])
+    (entities[h], relations[r], entities[t])
     for h, r, t in read.split(split).tolist()
   ]
 
@@ -55,8 +50,8 @@ TEST = [('a', 'hates', 'b'), ('Ä', 'likes', 'Ä'), ('Ä', 'likes', 'Ä')]
 
 
 @pytest.fixture
-def small(tmp_path):
-  write_graph(tmp_path, train=TRAIN, valid=VALID, test=TEST)
+def read_small(tmp_path):
+  example.write_splits(tmp_path, train=TRAIN, valid=VALID, test=TEST)
   return triple_files.read_graph(tmp_path, 'small', LAYOUT)
 
 
@@ -64,99 +59,98 @@ def small(tmp_path):
 
 
 def test_ids_are_entities_relations_mask_pad():
-  words = vocabulary.Vocabulary(('a', 'b', 'c'), ('r', 's'))
-  assert words.num_entities == 3
-  assert words.num_relations == 2
-  assert words.mask_id == 5
-  assert words.pad_id == 6
-  assert words.num_tokens == 7
-  assert words.entity_ids == {'a': 0, 'b': 1, 'c': 2}
-  assert words.relation_ids == {'r': 0, 's': 1}
-  assert (words.entity_id('c'), words.relation_id('s')) == (2, 1)
+  vocabulary = example.labels('abc', 'rs')
+  assert vocabulary.num_entities == 3
+  assert vocabulary.num_relations == 2
+  assert vocabulary.mask_id == 5
+  assert vocabulary.pad_id == 6
+  assert vocabulary.num_tokens == 7
+  assert vocabulary.entity_ids == {'a': 0, 'b': 1, 'c': 2}
+  assert vocabulary.relation_ids == {'r': 0, 's': 1}
+  assert (vocabulary.entity_id('c'), vocabulary.relation_id('s')) == (2, 1)
 
 
-def test_an_unknown_label_names_close_ones():
-  words = vocabulary.Vocabulary(('Germany', 'France'), ('capital', 'border'))
+def test_the_error_of_an_unknown_label_names_close_ones():
+  vocabulary = example.labels(('Germany', 'France'), ('capital', 'border'))
   with pytest.raises(KeyError, match=r"entity 'germny'.*'Germany'"):
-    words.entity_id('germny')
+    vocabulary.entity_id('germny')
   with pytest.raises(KeyError, match=r"relation 'borders'.*'border'"):
-    words.relation_id('borders')
+    vocabulary.relation_id('borders')
   with pytest.raises(KeyError, match="unknown entity 'qqqq'"):
-    words.entity_id('qqqq')
+    vocabulary.entity_id('qqqq')
   with pytest.raises(KeyError):
-    words.entity_id('capital')  # a relation is no entity
+    vocabulary.entity_id('capital')  # the label of a relation
 
 
 def test_closest_is_best_first_and_ignores_case():
   known = ['num_epochs', 'NUM_EPOCHS_MAX', 'seed']
-  assert vocabulary.closest('Num_Epoch', known)[0] == 'num_epochs'
-  assert vocabulary.closest('xyz', known) == []
+  assert vocabulary_lib.closest('Num_Epoch', known)[0] == 'num_epochs'
+  assert vocabulary_lib.closest('xyz', known) == []
 
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(st.lists(st.text(max_size=4), unique=True, max_size=8))
-def test_sort_labels(words):
+def test_sort_labels(unsorted):
   index = text_files.LabelIndex()
-  for word in words:
-    assert index[word] == len(index) - 1
-  ordered, places = vocabulary.sort_labels(index)
-  assert list(ordered) == sorted(words)
+  for label in unsorted:
+    assert index[label] == len(index) - 1
+  ordered, places = vocabulary_lib.sort_labels(index)
+  assert list(ordered) == sorted(unsorted)
   assert places.dtype == np.int32
-  assert [ordered[place] for place in places] == words
+  assert [ordered[place] for place in places] == unsorted
 
 
 # -------------------------------------------------------------------- graph
 
 
-def test_every_line_is_kept_in_order(small):
-  assert labels(small, 'train') == TRAIN
-  assert labels(small, 'valid') == VALID
-  assert labels(small, 'test') == TEST
-  assert labels(small, 'train') + labels(small, 'test') == [
+def test_every_line_is_kept_in_order(example):
+  assert labels(example, 'train') == TRAIN
+  assert labels(example, 'valid') == VALID
+  assert labels(example, 'test') == TEST
+  assert labels(example, 'train') + labels(example, 'test') == [
     (
-      small.vocabulary.entities[h],
-      small.vocabulary.relations[r],
-      small.vocabulary.entities[t],
+      example.vocabulary.entities[h],
+      example.vocabulary.relations[r],
+      example.vocabulary.entities[t],
     )
-    for h, r, t in small.triples('train', 'test').tolist()
+    for h, r, t in example.triples('train', 'test').tolist()
   ]
-  assert all(small.split(name).dtype == np.int32 for name in graph.SPLITS)
+  assert all(example.split(name).dtype == np.int32 for name in graph.SPLITS)
 
 
-def test_labels_of_all_splits_are_sorted_by_code_point(small):
-  assert small.vocabulary.entities == ('a', 'b', 'z', 'Ä')
-  assert small.vocabulary.relations == ('hates', 'knows', 'likes')
+def test_labels_of_all_splits_are_sorted_by_code_point(example):
+  assert example.vocabulary.entities == ('a', 'b', 'z', 'Ä')
+  assert example.vocabulary.relations == ('hates', 'knows', 'likes')
 
 
-def test_ids_do_not_depend_on_the_order_of_lines(tmp_path, small):
-  (tmp_path / 'again').mkdir()
-  write_graph(
+def test_ids_do_not_depend_on_the_order_of_lines(tmp_path, example):
+  example.write_splits(
     tmp_path / 'again', train=TRAIN[::-1], valid=VALID[::-1], test=TEST
   )
   again = triple_files.read_graph(tmp_path / 'again', 'again', LAYOUT)
-  assert again.vocabulary == small.vocabulary
-  assert again.train.tolist() == small.train[::-1].tolist()
+  assert again.vocabulary == example.vocabulary
+  assert again.train.tolist() == example.train[::-1].tolist()
 
 
-def test_distinct_and_duplicates(small):
-  counts = [small.num_distinct(name) for name in graph.SPLITS]
+def test_distinct_and_duplicates(example):
+  counts = [example.num_distinct(name) for name in graph.SPLITS]
   assert counts == [3, 2, 2]
 
 
-def test_unseen_entities(small):
-  unseen = [small.has_unseen_entity(small.split(s)) for s in graph.SPLITS]
+def test_unseen_entities(example):
+  unseen = [example.has_unseen_entity(example.split(s)) for s in graph.SPLITS]
   assert unseen[0].tolist() == [False] * 4
   assert unseen[1].tolist() == [True, False]
-  # A relation unseen in train is no unseen entity.
+  # A relation unseen in train does not count as an unseen entity.
   assert unseen[2].tolist() == [False, True, True]
 
 
-def test_summary(small):
+def test_summary(example):
   rows = {
-    words[0]: words[1:]
-    for words in map(str.split, small.summary().splitlines())
+    cells[0]: cells[1:]
+    for cells in map(str.split, example.summary().splitlines())
   }
-  first = small.summary().splitlines()[0]
+  first = example.summary().splitlines()[0]
   assert 'small: 4 entities, 3 relations' in first
   # lines, distinct, duplicates, also in train, unseen entity, unseen relation
   assert rows['train'] == ['4', '3', '1', '0', '0', '0']
@@ -164,13 +158,13 @@ def test_summary(small):
   assert rows['test'] == ['3', '2', '1', '0', '2', '1']
 
 
-def test_an_unknown_split(small):
+def test_an_unknown_split_is_an_error(example):
   with pytest.raises(ValueError, match=r"'dev': expected one of .*'valid'"):
-    small.split('dev')
+    example.split('dev')
 
 
 def test_valid_and_test_may_be_empty(tmp_path):
-  write_graph(tmp_path, train=TRAIN)
+  example.write_splits(tmp_path, train=TRAIN)
   read = triple_files.read_graph(tmp_path, 'x', LAYOUT)
   assert read.valid.shape == read.test.shape == (0, 3)
   assert read.num_distinct('test') == 0
@@ -178,28 +172,28 @@ def test_valid_and_test_may_be_empty(tmp_path):
   assert 'valid' in read.summary()
 
 
-def test_an_empty_train_file(tmp_path):
-  write_graph(tmp_path, valid=VALID)
+def test_an_empty_train_file_is_an_error(tmp_path):
+  example.write_splits(tmp_path, valid=VALID)
   with pytest.raises(text_files.DataError, match=r'train\.txt.*no triple'):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
 @pytest.mark.parametrize('missing', graph.SPLITS)
-def test_a_missing_split(tmp_path, missing):
-  write_graph(tmp_path, train=TRAIN)
+def test_a_missing_split_is_an_error(tmp_path, missing):
+  example.write_splits(tmp_path, train=TRAIN)
   (tmp_path / f'{missing}.txt').unlink()
   with pytest.raises(text_files.DataError, match=f'no {missing} file'):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
-def test_a_wrong_line_in_the_last_file(tmp_path):
-  write_graph(tmp_path, train=TRAIN)
+def test_a_wrong_line_in_the_last_file_is_an_error(tmp_path):
+  example.write_splits(tmp_path, train=TRAIN)
   (tmp_path / 'test.txt').write_text('a\tr\tb\na b c\n')
   with pytest.raises(text_files.DataError, match=r'test\.txt:2: '):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
-def test_layout_is_that_of_every_file(tmp_path):
+def test_the_layout_applies_to_every_file(tmp_path):
   for split in graph.SPLITS:
     text = f'subject;object;predicate\n{split};z;r\n'
     (tmp_path / f'{split}.tsv').write_text(text)
@@ -221,7 +215,7 @@ _TRIPLES = st.lists(st.tuples(_NAME, _NAME, _NAME), max_size=6)
 )
 @hypothesis.given(train=_TRIPLES.filter(len), valid=_TRIPLES, test=_TRIPLES)
 def test_graph_against_sets(tmp_path, train, valid, test):
-  write_graph(tmp_path, train=train, valid=valid, test=test)
+  example.write_splits(tmp_path, train=train, valid=valid, test=test)
   read = triple_files.read_graph(tmp_path, 'x', LAYOUT)
   splits = {'train': train, 'valid': valid, 'test': test}
   everything = train + valid + test
@@ -243,11 +237,9 @@ def test_graph_against_sets(tmp_path, train, valid, test):
 
 
 @pytest.mark.parametrize('name', PUBLISHED)
-def test_published_counts(name):
-  if not (DATA / name).is_dir():
-    pytest.skip(f'no copy of {name} beside this repository')
+def test_published_counts(name, benchmark_folder):
   entities, relations, lines, unseen = PUBLISHED[name]
-  read = triple_files.read_graph(DATA / name, name, LAYOUT)
+  read = triple_files.read_graph(benchmark_folder(name), name, LAYOUT)
   assert read.vocabulary.num_entities == entities
   assert read.vocabulary.num_relations == relations
   assert tuple(len(read.split(split)) for split in graph.SPLITS) == lines
@@ -257,5 +249,5 @@ def test_published_counts(name):
   )
   seen = len(np.unique(read.train[:, [0, 2]]))
   assert entities - seen == UNSEEN_ENTITIES.get(name, 0)
-  if name.startswith('WN'):  # leading zeros survive
+  if name.startswith('WN'):  # leading zeros are kept
     assert all(len(label) == 8 for label in read.vocabulary.entities)
