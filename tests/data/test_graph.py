@@ -4,7 +4,6 @@ import hypothesis
 import numpy as np
 import pytest
 import small
-import example
 from hypothesis import strategies as st
 
 from coke_jax.data import graph, text_files, triple_files
@@ -50,16 +49,16 @@ TEST = [('a', 'hates', 'b'), ('Ä', 'likes', 'Ä'), ('Ä', 'likes', 'Ä')]
 
 
 @pytest.fixture
-def read_small(tmp_path):
-  example.write_splits(tmp_path, train=TRAIN, valid=VALID, test=TEST)
-  return triple_files.read_graph(tmp_path, 'small', LAYOUT)
+def example(tmp_path):
+  small.write_splits(tmp_path, train=TRAIN, valid=VALID, test=TEST)
+  return triple_files.read_graph(tmp_path, 'toy', LAYOUT)
 
 
 # --------------------------------------------------------------- vocabulary
 
 
 def test_ids_are_entities_relations_mask_pad():
-  vocabulary = example.labels('abc', 'rs')
+  vocabulary = small.labels('abc', 'rs')
   assert vocabulary.num_entities == 3
   assert vocabulary.num_relations == 2
   assert vocabulary.mask_id == 5
@@ -71,7 +70,7 @@ def test_ids_are_entities_relations_mask_pad():
 
 
 def test_the_error_of_an_unknown_label_names_close_ones():
-  vocabulary = example.labels(('Germany', 'France'), ('capital', 'border'))
+  vocabulary = small.labels(('Germany', 'France'), ('capital', 'border'))
   with pytest.raises(KeyError, match=r"entity 'germny'.*'Germany'"):
     vocabulary.entity_id('germny')
   with pytest.raises(KeyError, match=r"relation 'borders'.*'border'"):
@@ -124,7 +123,7 @@ def test_labels_of_all_splits_are_sorted_by_code_point(example):
 
 
 def test_ids_do_not_depend_on_the_order_of_lines(tmp_path, example):
-  example.write_splits(
+  small.write_splits(
     tmp_path / 'again', train=TRAIN[::-1], valid=VALID[::-1], test=TEST
   )
   again = triple_files.read_graph(tmp_path / 'again', 'again', LAYOUT)
@@ -151,7 +150,7 @@ def test_summary(example):
     for cells in map(str.split, example.summary().splitlines())
   }
   first = example.summary().splitlines()[0]
-  assert 'small: 4 entities, 3 relations' in first
+  assert 'toy: 4 entities, 3 relations' in first
   # lines, distinct, duplicates, also in train, unseen entity, unseen relation
   assert rows['train'] == ['4', '3', '1', '0', '0', '0']
   assert rows['valid'] == ['2', '2', '0', '1', '1', '0']
@@ -164,7 +163,7 @@ def test_an_unknown_split_is_an_error(example):
 
 
 def test_valid_and_test_may_be_empty(tmp_path):
-  example.write_splits(tmp_path, train=TRAIN)
+  small.write_splits(tmp_path, train=TRAIN)
   read = triple_files.read_graph(tmp_path, 'x', LAYOUT)
   assert read.valid.shape == read.test.shape == (0, 3)
   assert read.num_distinct('test') == 0
@@ -173,21 +172,21 @@ def test_valid_and_test_may_be_empty(tmp_path):
 
 
 def test_an_empty_train_file_is_an_error(tmp_path):
-  example.write_splits(tmp_path, valid=VALID)
+  small.write_splits(tmp_path, valid=VALID)
   with pytest.raises(text_files.DataError, match=r'train\.txt.*no triple'):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
 @pytest.mark.parametrize('missing', graph.SPLITS)
 def test_a_missing_split_is_an_error(tmp_path, missing):
-  example.write_splits(tmp_path, train=TRAIN)
+  small.write_splits(tmp_path, train=TRAIN)
   (tmp_path / f'{missing}.txt').unlink()
   with pytest.raises(text_files.DataError, match=f'no {missing} file'):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
 def test_a_wrong_line_in_the_last_file_is_an_error(tmp_path):
-  example.write_splits(tmp_path, train=TRAIN)
+  small.write_splits(tmp_path, train=TRAIN)
   (tmp_path / 'test.txt').write_text('a\tr\tb\na b c\n')
   with pytest.raises(text_files.DataError, match=r'test\.txt:2: '):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
@@ -215,7 +214,7 @@ _TRIPLES = st.lists(st.tuples(_NAME, _NAME, _NAME), max_size=6)
 )
 @hypothesis.given(train=_TRIPLES.filter(len), valid=_TRIPLES, test=_TRIPLES)
 def test_graph_against_sets(tmp_path, train, valid, test):
-  example.write_splits(tmp_path, train=train, valid=valid, test=test)
+  small.write_splits(tmp_path, train=train, valid=valid, test=test)
   read = triple_files.read_graph(tmp_path, 'x', LAYOUT)
   splits = {'train': train, 'valid': valid, 'test': test}
   everything = train + valid + test
