@@ -1,4 +1,4 @@
-"""Every setting, with its default and a comment; and what is a valid one."""
+"""All settings of a run, with defaults, descriptions and validation."""
 
 import inspect
 import math
@@ -10,15 +10,15 @@ from coke_jax import errors
 
 
 class ConfigError(errors.CokeError, ValueError):
-  """A setting that cannot be, with what was expected."""
+  """A setting is not valid, or a package it needs is not installed."""
 
 
 KINDS = ('triples', 'paths', 'walks')
 ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 
-# Fields that may change between two runs of one work folder: they decide how
-# fast a run goes and what it says, not which parameters come out.
+# Settings that may differ when a run continues. They affect its speed and its
+# output, but not the trained parameters.
 RUNTIME_FIELDS = (
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
@@ -29,125 +29,139 @@ RUNTIME_FIELDS = (
 
 
 def default_config() -> ml_collections.ConfigDict:
-  """The paper's setting for link prediction, on the graph that ships with us.
+  """Returns the paper's settings for link prediction, on the countries graph.
 
-  Files in `configs/` start from this and change what differs.
+  The files in `configs/` start from these settings. The comment above each
+  setting is also its description in `--help` and in the documentation.
   """
   config = ml_collections.ConfigDict()
 
   config.data = data = ml_collections.ConfigDict()
-  # A known data set, or any name for your own graph in `data.dir`.
+  # Name of a benchmark data set, or any other name for your own files in
+  # `data.dir`.
   data.name = 'countries'
-  # What the files hold and what is learned from them. 'triples': link
-  # prediction on triples. 'paths': path queries on files of paths. 'walks':
-  # path queries on paths sampled from files of triples by random walks.
+  # Training data and task. 'triples': link prediction. 'paths': path queries
+  # from files of paths. 'walks': path queries from random walks, which are
+  # sampled from files of triples.
   data.kind = 'triples'
-  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name>,
-  # then the user cache, then a download.
+  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name> if
+  # it exists, otherwise a copy in the user's cache folder, which is downloaded
+  # once.
   data.dir = ''
-  # The order of head, relation and tail on a line.
+  # Order of the columns in files of triples.
   data.columns = 'head relation tail'
-  # The text between two columns.
+  # Text between two columns.
   data.delimiter = '\t'
-  # Whether the first line of each file names the columns (triples).
+  # Whether the first line of files of triples contains column names.
   data.header = False
-  # The text between two relations of a path (paths, walks).
+  # Text between two relations of a path ('paths' and 'walks' only).
   data.relation_delimiter = ','
-  # The text before a relation that is walked against its direction (paths,
-  # walks).
+  # Prefix of inverse relations, which are traversed from tail to head ('paths'
+  # and 'walks' only).
   data.inverse_marker = '**'
-  # Relations in the longest path to train on (paths, walks); triples: 1.
-  # Evaluation asks the paths of all lengths that the files hold.
+  # Largest number of relations in a training path, and in a sampled walk
+  # ('walks'). Must be 1 for 'triples'. Evaluation uses paths of all lengths.
   data.max_path_length = 1
-  # Decides the sampled paths (walks).
+  # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
-  # Walks for each training triple (walks); repeated ones are dropped.
+  # Random walks per training triple ('walks' only). Duplicates are removed.
   data.walks_per_train_triple = 20
-  # Walks for each triple of valid and of test (walks); likewise.
+  # Random walks per triple of the valid and test splits ('walks' only).
+  # Duplicates and paths of earlier splits are removed.
   data.walks_per_evaluation_triple = 4
 
   config.model = model = ml_collections.ConfigDict()
-  # Transformer blocks (paper: L).
+  # Number of Transformer blocks (L in the paper).
   model.num_layers = 12
-  # Width of embeddings and hidden states (paper: D).
+  # Size of embeddings and hidden states (D in the paper).
   model.hidden_size = 256
-  # Attention heads (paper: A); divides the hidden size.
+  # Number of attention heads (A in the paper). Must divide `model.hidden_size`.
   model.num_heads = 4
-  # Width inside the feed-forward layers (paper: 2 D).
+  # Hidden size of the feed-forward layers (2 D in the paper).
   model.feed_forward_size = 512
-  # Dropout rate on embeddings, attention weights and both sublayer outputs.
+  # Dropout rate of embeddings, attention weights and sublayer outputs.
   model.dropout = 0.1
-  # Operands of the products with weights and embeddings: float32, or bfloat16
-  # (accumulated in float32). Parameters, attention scores, layer norms and
-  # softmaxes are float32 either way.
+  # Type of the operands in products with weights and embeddings: 'float32', or
+  # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
+  # norms and softmaxes are always float32.
   model.dtype = 'float32'
-  # Recompute blocks in the backward pass: less memory, about a third slower.
+  # Recompute the blocks in the backward pass, which needs less memory and makes
+  # training about a third slower.
   model.remat = False
 
   config.train = train = ml_collections.ConfigDict()
-  # Passes over the training set; each asks for both ends of every triple or
-  # path once. May be a fraction.
+  # Passes over the training set, each of which predicts both ends of every
+  # triple or path once. May be a fraction.
   train.num_epochs = 500.0
-  # Rows in a batch, over all devices together.
+  # Rows in a batch, over all devices together. Must be a multiple of the number
+  # of devices.
   train.batch_size = 512
-  # Peak of the learning rate: linear warm-up, then linear decay to 0.
+  # Peak learning rate, between linear warm-up and linear decay to 0.
   train.learning_rate = 5e-4
-  # The part of all steps in which the learning rate rises.
+  # Fraction of all steps used for the warm-up.
   train.warmup_fraction = 0.1
-  # Probability mass ON the target entity (the paper's epsilon); the rest is
-  # spread evenly over all other entities. 1 is the plain cross-entropy.
+  # Probability of the correct entity in the smoothed target distribution
+  # (epsilon in the paper); the rest is spread evenly over all other entities.
+  # 1: no label smoothing.
   train.target_mass = 0.8
-  # Decoupled weight decay on all parameters, scaled by the learning rate.
+  # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
-  # Gradients are scaled down to this global norm; 0: never.
+  # Maximum global norm of the gradients; larger ones are scaled down. 0: no
+  # clipping.
   train.clip_norm = 1.0
-  # What a row of a batch is. 'instance': a masked sequence with one answer, as
-  # in the paper. 'query': a distinct masked sequence with all its training
-  # answers at the cost of one encoder pass; an epoch has the same gradient in
-  # fewer, larger steps of the same cost (FB15k-237: 151,199 rows, 296 steps of
-  # 512, instead of 544,230 rows and 1,063 steps).
+  # Rows of a batch. 'instance', as in the paper: a masked sequence with one
+  # answer. 'query': a distinct masked sequence with all its training answers,
+  # at the cost of one encoder pass. The gradients of an epoch add up to the
+  # same, but it has fewer steps of the same cost (FB15k-237: 296 instead of
+  # 1,063 steps of 512 rows).
   train.rows = 'instance'
-  # Rows with more answers than this are cut into several ('query' only).
+  # Maximum number of answers in a row; a query with more answers is split into
+  # several rows (rows 'query' only).
   train.max_answers_per_row = 64
-  # The weight of a distinct query in the loss is its number of training answers
-  # to this power ('query' only). 1: every answer weighs the same, as in the
-  # paper; 0: every query does, however many answers it has.
+  # Exponent p of the weight n**p that a query with n training answers has in
+  # the loss (rows 'query' only). 1, as in the paper: all answers have the same
+  # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
-  # Steps that the devices do at a call, without the host: less overhead on all
-  # devices (12 blocks on a CPU: 15 % of the time), but a signal to stop is only
-  # answered between calls. Path queries: also how many batches of one length
-  # follow each other.
+  # Training steps per call of the compiled function. More steps reduce the
+  # overhead of the host (by up to 15 % of the time with 12 blocks on a CPU),
+  # but SIGINT and SIGTERM only take effect between calls. For path queries,
+  # also the number of consecutive batches with paths of the same length.
   train.steps_per_call = 8
-  # Decides initial parameters, the order of the data and dropout.
+  # Random seed for initial parameters, data order and dropout.
   train.seed = 0
-  # Rank the valid split after every n epochs and at the end, and keep the best
-  # checkpoint (by filtered MRR, paths: by mean quantile). May be a fraction; 0:
-  # only at the end.
+  # Epochs between two evaluations of the valid split; may be a fraction. The
+  # checkpoint with the best filtered MRR (path queries: mean quantile) is kept.
+  # The split is also evaluated at the end; 0: only at the end.
   train.validate_every_epochs = 10.0
-  # Stop when this many validations in a row brought nothing better; 0: never.
+  # Stop after this many validations in a row without a better metric. 0: never.
   train.early_stopping_validations = 0
-  # Besides those at validations, a checkpoint after every n minutes.
+  # Minutes between two checkpoints, besides those at validations. 0: only at
+  # validations.
   train.checkpoint_every_minutes = 10.0
-  # Steps between two lines in metrics.jsonl; the device is only waited for
-  # then.
+  # Steps between two lines of metrics.jsonl.
   train.log_every_steps = 100
-  # Also write TensorBoard events; needs `pip install '.[tensorboard]'`.
+  # Whether to write TensorBoard events, too. Requires
+  # `pip install '.[tensorboard]'`.
   train.tensorboard = False
 
   config.evaluate = evaluate = ml_collections.ConfigDict()
-  # Queries ranked at a time, over all devices together; memory grows with this
-  # times the number of entities. 0: as many as keep the scores below 64 MiB a
-  # device, at most 1024.
+  # Queries ranked at a time, over all devices together. Memory use grows with
+  # this number times the number of entities. 0: as many per device as keep the
+  # scores below 64 MiB, at most 1024.
   evaluate.batch_size = 0
 
-  # Folder of jax's persistent compilation cache: the second start of a run
-  # skips most of the compile time. Empty: off.
+  # Folder of JAX's persistent compilation cache, which saves most of the
+  # compilation time when a program starts again. Empty: no cache.
   config.compilation_cache_dir = ''
-  return config.lock()  # a mistyped field is an error, also in config files
+  return config.lock()  # Assigning to an unknown field is an error.
 
 
 def describe() -> list[tuple[str, str, str]]:
-  """(field, default, comment) of every field, as `default_config` says it."""
+  """Returns the field, default and description of every setting.
+
+  They are read from the source of `default_config`: a description is the
+  comment directly above the assignment, a default is its expression.
+  """
   fields, comment = [], []
   for line in inspect.getsource(default_config).splitlines():
     line = line.strip()
@@ -164,10 +178,11 @@ def describe() -> list[tuple[str, str, str]]:
 
 
 def validate(config: ml_collections.ConfigDict) -> None:
-  """Checks every value.
+  """Checks the value of every setting.
 
   Raises:
-    ConfigError: names each wrong field, its value and what was expected.
+    ConfigError: lists every field that is not valid, its value and the
+      expectation.
   """
   wrong: list[str] = []
 
@@ -185,7 +200,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'data.columns',
     columns == ['head', 'relation', 'tail'],
-    "head, relation and tail in the files' order, between spaces",
+    "the words head, relation and tail in the order of the files' columns",
   )
   for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
     expect(f'data.{field}', bool(data[field]), 'at least one character')
@@ -216,7 +231,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'train.target_mass',
     0 < train.target_mass <= 1,
-    'the mass on the target entity, above 0 and at most 1',
+    'the probability of the correct entity, above 0 and at most 1',
   )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(
@@ -237,7 +252,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'train.early_stopping_validations',
     train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
-    '0 when train.validate_every_epochs is 0: nothing could stop early',
+    '0 if train.validate_every_epochs is 0: without validations, training '
+    'cannot stop early',
   )
   expect('evaluate.batch_size', config.evaluate.batch_size >= 0, 'at least 0')
   if wrong:
@@ -245,7 +261,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
 
 
 def flatten(config: ml_collections.ConfigDict) -> dict[str, object]:
-  """The fields by their full name: {'train.batch_size': 512, ...}."""
+  """Returns the values by full field name: {'train.batch_size': 512, ...}."""
   flat: dict[str, object] = {}
   for key, value in config.items():
     if isinstance(value, ml_collections.ConfigDict):
@@ -256,27 +272,37 @@ def flatten(config: ml_collections.ConfigDict) -> dict[str, object]:
 
 
 def from_dict(saved: dict) -> ml_collections.ConfigDict:
-  """A config from its JSON form; fields added since then get their default.
+  """Returns the config of a dictionary, such as that of a config.json file.
+
+  Args:
+    saved: the result of `to_dict`. Missing fields get their defaults.
 
   Raises:
-    ConfigError: a field that no config has, or of the wrong type.
+    ConfigError: a field is unknown, or its value is not valid.
   """
   config = default_config()
   try:
     config.update(saved)
     validate(config)
   except (KeyError, AttributeError, TypeError) as error:
-    raise ConfigError(f'not a config of this version: {error}') from error
+    raise ConfigError(
+      f'not a config of this version of coke_jax: {error}'
+    ) from error
   return config
 
 
 def differences(
   saved: ml_collections.ConfigDict, given: ml_collections.ConfigDict
 ) -> list[str]:
-  """Fields, other than RUNTIME_FIELDS, in which two configs differ."""
+  """Returns an error message for each setting that differs.
+
+  Args:
+    saved: the settings of a run.
+    given: the settings to compare. Those in `RUNTIME_FIELDS` may differ.
+  """
   old, new = flatten(saved), flatten(given)
   return [
-    f'{field}: {old.get(field)!r} there, {new.get(field)!r} given'
+    f'{field} is {new.get(field)!r}: expected {old.get(field)!r}'
     for field in sorted(old.keys() | new.keys())
     if field not in RUNTIME_FIELDS and old.get(field) != new.get(field)
   ]

@@ -1,28 +1,30 @@
-r"""CoKE: train a model of a knowledge graph, measure it, ask it, draw it.
+r"""CoKE: trains models of knowledge graphs, evaluates them, answers questions.
 
-  python -m coke_jax.main --config=configs/countries.py
-  python -m coke_jax.main --config=configs/fb15k237.py --workdir=runs/mine \
+Train on a small graph that ships with coke_jax, into runs/countries:
+  coke --config=configs/countries.py
+
+Change settings; train again in the same folder to continue an interrupted run:
+  coke --config=configs/fb15k237.py --workdir=runs/mine \
     --config.train.num_epochs=50 --config.model.num_layers=6
-  python -m coke_jax.main --mode=evaluate --workdir=runs/mine --split=valid
-  python -m coke_jax.main --mode=predict --workdir=runs/mine --input=asked.tsv
 
-Every field of a config can be set with --config.<group>.<field>=<value>; the
-fields are explained in coke_jax/config.py. Training again in the same work
-folder continues there.
+Use the trained model:
+  coke --mode=evaluate --workdir=runs/mine --split=valid
+  coke --mode=predict --workdir=runs/mine --input=questions.tsv
+
+Without the installed script, `python -m coke_jax.main` is the same as `coke`.
 """
 
 import sys
 from collections.abc import Sequence
 
-import ml_collections
 from absl import app, flags
 from absl import logging as absl_logging
 from ml_collections import config_flags
 
+from coke_jax import config as config_lib
 from coke_jax import errors
 from coke_jax.cli import arguments, commands
 from coke_jax.cli import flags as flags_lib
-from coke_jax.storage import workdir
 from coke_jax.training import interruption
 
 FLAGS = flags.FLAGS
@@ -30,63 +32,40 @@ FLAGS = flags.FLAGS
 CONFIG = config_flags.DEFINE_config_file(
   'config',
   None,
-  'A file with get_config(), such as those in configs/. '
-  'Not needed when --workdir holds a run: its own settings are used.',
+  'Config file, such as those in configs/: Python with a function '
+  'get_config(). Not needed if --workdir contains a run, whose settings are '
+  'used then.',
 )
-
-
 WORKDIR = flags.DEFINE_string(
   'workdir',
   '',
-  'The folder of the run: settings, checkpoints, metrics.jsonl, results.json. '
+  'Work folder of the run: settings, checkpoints, metrics.jsonl, results.json. '
   'Default: runs/<name of the config file>.',
 )
-
-
 MODE = flags.DEFINE_enum(
-  'mode',
-  'train',
-  list(commands.MODES),
-  'train: train (or continue), then rank the test split with the best '
-  'checkpoint. evaluate: rank a split with the best checkpoint of --workdir. '
-  'predict: answer the questions of --input. embed: write the embeddings of '
-  'the sequences of --input. export: write the model to --output, as '
-  'safetensors and JSON. plot: draw training curves, ranks and maps into '
-  '--output. sample-paths: write paths sampled from a graph of '
-  'triples, as files, into --workdir.',
+  'mode', 'train', list(commands.COMMANDS), commands.mode_help()
 )
-
-
-flags_lib.define_options()
+flags_lib.define()
 
 
 def main(argv: Sequence[str]) -> int | None:
-  """Runs what the flags ask for; errors of the user's end without traceback."""
+  """Runs the command of --mode; user errors end it without a traceback."""
   if len(argv) > 1:
     raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
-  if not FLAGS['verbosity'].present:  # the libraries below log every step
+  if not FLAGS['verbosity'].present:  # Orbax logs every checkpoint.
     absl_logging.set_verbosity(absl_logging.WARNING)
-  if wrong := flags_lib.not_of_mode(MODE.value):
-    return arguments.fail(wrong)
   try:
-    config: ml_collections.ConfigDict | None = CONFIG.value
-  except workdir.WorkdirError as error:  # settings of an earlier run
-    return arguments.fail(str(error))
-  if config is None:
-    return arguments.fail(
-      f'{WORKDIR.value}: no config.json: expected a folder that training '
-      'wrote, or --config=<file>'
-      if WORKDIR.value
-      else 'expected --config=<file>, or --workdir=<folder of an earlier run>'
+    keywords = flags_lib.values(MODE.value)
+    config = CONFIG.value
+    if config is None:
+      raise config_lib.ConfigError(arguments.missing_config(WORKDIR.value))
+    workdir = WORKDIR.value or arguments.default_workdir(
+      config_flags.get_config_filename(FLAGS['config'])
     )
-  folder = WORKDIR.value or arguments.default_workdir(
-    config_flags.get_config_filename(FLAGS['config'])
-  )
-  try:
     with interruption.Watch() as watch, watch.at_once():
-      commands.MODES[MODE.value](config, folder, flags_lib.options())
+      commands.COMMANDS[MODE.value].function(config, workdir, **keywords)
   except BrokenPipeError:
-    raise  # see `entry_point`
+    raise  # Handled in `entry_point`.
   except (errors.CokeError, OSError) as error:
     return arguments.fail(str(error))
   except interruption.Interruption as stop:
@@ -96,10 +75,10 @@ def main(argv: Sequence[str]) -> int | None:
 
 
 def entry_point() -> None:
-  """The console script `coke`."""
-  # In place, because the config flag looks for its overrides there.
+  """Runs the console script `coke`."""
+  # In place, because the config flag looks for its overrides in sys.argv.
   sys.argv[:] = arguments.prepare(sys.argv)
-  with arguments.quiet_without_reader():
+  with arguments.exit_quietly_on_broken_pipe():
     if arguments.wants_help(sys.argv):
       print(arguments.help_text(__doc__))
       return

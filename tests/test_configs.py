@@ -1,4 +1,4 @@
-"""Every file of configs/ is loaded, validated and builds its model."""
+"""Loads and validates every file of configs/ and builds its model."""
 
 import importlib.util
 import pathlib
@@ -13,8 +13,8 @@ from coke_jax.model import encoder
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
-# Name of the config -> its data set and millions of parameters; those of
-# FB15k, WN18, FB15k-237 and WN18RR are the paper's.
+# Name of the config -> data set and millions of parameters. The numbers for
+# FB15k, WN18, FB15k-237 and WN18RR are those of the paper.
 CONFIGS = {
   'codex_m': ('CoDEx-M', 7.63),
   'codex_s': ('CoDEx-S', 2.18),
@@ -32,8 +32,8 @@ CONFIGS = {
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
 }
-# Name of the config -> what the paper says: L, dropout, mass on the target,
-# epochs. The path sets have the released implementation's setting.
+# Name of the config -> number of blocks, dropout, target mass and epochs in the
+# paper; for path queries, in the authors' implementation.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),
   'wn18': (12, 0.2, 0.2, 600),
@@ -63,7 +63,7 @@ def test_config(name):
   assert config_lib.from_dict(config.to_dict()).to_dict() == config.to_dict()
   dataset, millions = CONFIGS[name]
   assert config.data.name == dataset
-  published = benchmarks._BENCHMARKS[dataset]
+  published = benchmarks.BENCHMARKS[dataset]
   relations = published.relations * (2 if config.data.kind == 'walks' else 1)
   labels = vocabulary.Vocabulary(
     tuple(map(str, range(published.entities))),
@@ -92,7 +92,7 @@ def test_published_settings(name):
   assert config.train.learning_rate == (3e-4 if paths else 5e-4)
 
 
-def test_wrong_values_are_all_named():
+def test_the_error_lists_all_wrong_values():
   config = config_lib.default_config()
   config.train.target_mass = 0.0
   config.model.num_heads = 3
@@ -130,7 +130,7 @@ def test_every_field_is_described():
     ('evaluate.batch_size', -1),
   ],
 )
-def test_a_wrong_value_is_named(field, value):
+def test_a_wrong_value_is_an_error(field, value):
   config = config_lib.default_config()
   config.update_from_flattened_dict({field: value})
   with pytest.raises(config_lib.ConfigError, match=f'config.{field} is'):
@@ -142,7 +142,7 @@ def test_early_stopping_needs_validations():
   config.train.early_stopping_validations = 3
   config_lib.validate(config)
   config.train.validate_every_epochs = 0
-  with pytest.raises(config_lib.ConfigError, match='nothing could stop early'):
+  with pytest.raises(config_lib.ConfigError, match='cannot stop early'):
     config_lib.validate(config)
 
 

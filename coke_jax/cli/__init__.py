@@ -1,1 +1,1 @@
-"""The command line: flags, commands, and questions and answers as lines."""
+"""Command line: flags, commands, and questions and answers as text."""

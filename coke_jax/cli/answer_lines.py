@@ -1,12 +1,7 @@
-"""Any number of questions or sequences, from lines to lines.
+"""Streams questions from text to TSV or JSON lines, sequences to embeddings.
 
-What a line of input holds: the labels of a question, `head TAB relation TAB ?`
-or `? TAB relation TAB tail`, with more relations in between for a path, either
-in columns of their own or in one as the path files have them
-(`Mali TAB borders,currency TAB ?`). Sequences to embed may also have no `?`.
-
-Lines are read, asked and written in batches, so that memory does not grow with
-their number.
+Lines are read, processed and written in batches, so memory use does not grow
+with their number. See `input_lines` for the format of the input.
 """
 
 import contextlib
@@ -20,7 +15,13 @@ from typing import IO, Any
 
 from coke_jax.cli import flags, input_lines
 from coke_jax.data import atomic_files
-from coke_jax.predict import embeddings, known_facts, questions, records
+from coke_jax.predict import (
+  embeddings,
+  known_facts,
+  questions,
+  records,
+  validation,
+)
 from coke_jax.predict import model as model_lib
 
 TSV_COLUMNS = (
@@ -35,8 +36,7 @@ TSV_COLUMNS = (
   'known_in',
 )
 
-
-_DIGITS = 6  # of scores and probabilities in a TSV
+_DIGITS = 6  # Significant digits of scores and probabilities in TSV.
 
 
 def answer(
@@ -44,57 +44,62 @@ def answer(
   lines: input_lines.Lines,
   output: str,
   *,
-  form: str,
+  format: str,
   top: int,
   restriction: known_facts.Restriction,
 ) -> tuple[int, int]:
-  """Answers the questions of `lines`, and writes the answers.
+  """Answers the questions of `lines` and writes the answers.
 
-  As TSV: a header, then a line an answer, which holds the fact that it makes
-  with its question. As JSON lines: an object a question, with all its answers.
+  TSV has a header with `TSV_COLUMNS` and one line per answer, which contains
+  the completed triple or path; `asked` is the side of the answer. JSON lines
+  have one object per question, with the keys `line`, `question` and `answers`.
 
   Args:
-    model: who is asked.
+    model: the trained model.
     lines: the questions.
-    output: a file, which is written as a whole or not at all; `-` for standard
-      output.
-    form: `tsv` or `jsonl`.
-    top: answers a question gets, at most.
-    restriction: what may be an answer.
+    output: a file, which is written completely or not at all; or `-` for
+      standard output.
+    format: `tsv` or `jsonl`.
+    top: the maximum number of answers per question.
+    restriction: which entities may be answers.
 
   Returns:
-    How many questions were asked, and how many of them have no answer that is
-    let compete.
+    The number of questions, and the number of those without any answer.
 
   Raises:
-    input_lines.StreamError: a bad line, or labels that a TSV cannot hold.
+    input_lines.StreamError: a line is not valid, or a label cannot be written
+      as TSV.
+    questions.QuestionError: `top` is less than 1.
     text_files.DataError: the input cannot be read.
     OSError: the output cannot be written.
   """
-  top = questions.whole_number('top', top, least=1)
-  words = model.data.vocabulary
-  joint = lines.layout.relation_delimiter or '\t'
-  if form == 'tsv':
-    _check_tabs((*words.entities, *words.relations))
-  asked = without = 0
+  top = validation.whole_number('top', top, least=1)
+  vocabulary = model.data.vocabulary
+  path_delimiter = lines.line_format.relation_delimiter or '\t'
+  if format == 'tsv':
+    _check_tabs((*vocabulary.entities, *vocabulary.relations))
+  answered = without_answer = 0
   with _writing(output) as out:
-    if form == 'tsv':
+    if format == 'tsv':
       out.write('\t'.join(TSV_COLUMNS) + '\n')
       out.flush()
     for batch in lines.batches(
-      model.parser.question, words.relation_ids, model.batch_size, 'asking'
+      model.parser.question,
+      vocabulary.relation_ids,
+      model.batch_size,
+      'answering',
     ):
       parsed = [question for _, _, question in batch]
-      replies = model.answer(parsed, top, restriction)
+      replies = model.predictor.answer(parsed, top, restriction)
       for (number, labels, question), reply in zip(batch, replies, strict=True):
-        if form == 'tsv':
-          out.writelines(_tsv(number, labels, question, reply, joint))
+        if format == 'tsv':
+          out.writelines(_tsv(number, labels, question, reply, path_delimiter))
         else:
           out.write(_json(number, labels, reply))
       out.flush()
-      asked += len(batch)
-      without += sum(not reply for reply in replies)
-  return asked, without
+      answered += len(batch)
+      without_answer += sum(not reply for reply in replies)
+  return answered, without_answer
 
 
 def embed(
@@ -106,38 +111,46 @@ def embed(
   """Writes the contextual embeddings of the sequences of `lines`.
 
   Args:
-    model: who reads them.
-    lines: the sequences.
-    output: an .npz file, or else a folder for TensorBoard's projector; see
+    model: the trained model.
+    lines: triples or paths, of which one end may be `?`.
+    output: an .npz file, or a folder for TensorBoard's projector; see
       `embeddings`.
-    layer: after how many blocks; None: all.
+    layer: the number of Transformer blocks before the embeddings are taken.
+      Default: all.
 
   Returns:
-    How many sequences were embedded.
+    The number of sequences.
 
   Raises:
-    As `answer`.
+    input_lines.StreamError: a line is not valid.
+    questions.QuestionError: there is no such layer.
+    embeddings.EmbeddingError: a label cannot be written to an .npz file.
+    text_files.DataError: the input cannot be read.
+    OSError: the output cannot be written.
   """
-  words = model.data.vocabulary
+  vocabulary = model.data.vocabulary
   embedded = 0
 
   def batches() -> Iterator[Any]:
     nonlocal embedded
     for batch in lines.batches(
-      model.parser.sequence, words.relation_ids, model.batch_size, 'embedding'
+      model.parser.sequence,
+      vocabulary.relation_ids,
+      model.batch_size,
+      'embedding',
     ):
       embedded += len(batch)
       yield from model.encode(
         model.parser.tokens([tokens for _, _, tokens in batch], model.width),
         layer,
       )
-    if not embedded:  # the arrays of the file have their shapes all the same
+    if not embedded:  # One empty batch gives the arrays their shapes.
       yield from model.encode(model.parser.tokens([], model.width), layer)
 
   embeddings.write_contextual(
     output,
     batches(),
-    words.token_labels,
+    vocabulary.token_labels,
     model.num_layers if layer is None else layer,
   )
   return embedded
@@ -148,24 +161,24 @@ def _tsv(
   labels: list[str],
   question: questions.Question,
   reply: Iterable[records.Prediction],
-  joint: str,
+  path_delimiter: str,
 ) -> Iterator[str]:
-  """A line for each answer to a question."""
-  relations = joint.join(labels[1:-1])
-  for one in reply:
-    head, tail = labels[0], one.label
-    if question.asks_head:
-      head, tail = one.label, labels[-1]
+  """Yields one line for each answer to a question."""
+  relations = path_delimiter.join(labels[1:-1])
+  for prediction in reply:
+    head, tail = labels[0], prediction.label
+    if question.side == 'head':
+      head, tail = prediction.label, labels[-1]
     cells = (
       number,
-      'head' if question.asks_head else 'tail',
+      question.side,
       head,
       relations,
       tail,
-      one.rank,
-      f'{one.score:.{_DIGITS}g}',
-      f'{one.probability:.{_DIGITS}g}',
-      one.known_in,
+      prediction.rank,
+      f'{prediction.score:.{_DIGITS}g}',
+      f'{prediction.probability:.{_DIGITS}g}',
+      prediction.known_in,
     )
     yield '\t'.join(map(str, cells)) + '\n'
 
@@ -173,7 +186,8 @@ def _tsv(
 def _json(
   number: int, labels: list[str], reply: Iterable[records.Prediction]
 ) -> str:
-  answers = [dataclasses.asdict(one) for one in reply]
+  """Returns the line of JSON for a question and its answers."""
+  answers = [dataclasses.asdict(prediction) for prediction in reply]
   line = {'line': number, 'question': labels, 'answers': answers}
   return json.dumps(line, ensure_ascii=False, allow_nan=False) + '\n'
 
@@ -182,23 +196,26 @@ def _check_tabs(labels: Iterable[str]) -> None:
   for label in labels:
     if '\t' in label or '\r' in label:
       raise input_lines.StreamError(
-        f'label {label!r} holds a tab or a carriage return, which a column '
-        'cannot: expected --format=jsonl for this graph'
+        f'label {label!r} contains a tab or carriage return and cannot be '
+        'written as TSV: expected --format=jsonl for this graph'
       )
 
 
 @contextlib.contextmanager
 def _writing(output: str) -> Iterator[IO[str]]:
-  """A text file to write, which takes its place only when all is well.
+  """Opens the output for text.
 
-  What is no regular file, such as a pipe, is never replaced but written to.
+  A regular file is replaced only if the `with` block succeeds. A pipe or device
+  is written directly.
   """
   with contextlib.ExitStack() as stack:
-    place: int | pathlib.Path = pathlib.Path(output)
+    target: int | pathlib.Path = pathlib.Path(output)
     if output == flags.STANDARD:
       input_lines.check_open(sys.stdout, 'output')
-      place = os.dup(sys.stdout.fileno())
+      target = os.dup(sys.stdout.fileno())
     elif input_lines.is_regular(output) or not os.path.exists(output):
-      place = stack.enter_context(atomic_files.whole_file(pathlib.Path(output)))
-    # Labels are UTF-8 and lines end alike wherever the program runs.
-    yield stack.enter_context(open(place, 'w', encoding='utf-8', newline='\n'))
+      target = stack.enter_context(
+        atomic_files.whole_file(pathlib.Path(output))
+      )
+    # UTF-8 and LF on every platform.
+    yield stack.enter_context(open(target, 'w', encoding='utf-8', newline='\n'))

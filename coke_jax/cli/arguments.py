@@ -1,4 +1,4 @@
-"""From what was typed to flags: order, saved settings, errors that help."""
+"""Parses the command line: order of flags, saved settings, hints, --help."""
 
 import contextlib
 import os
@@ -14,22 +14,26 @@ from absl import flags
 from coke_jax import config as config_lib
 from coke_jax.cli import flags as flags_lib
 from coke_jax.data import vocabulary
-from coke_jax.storage import workdir
+from coke_jax.storage import workdir as workdir_lib
 
 _OVERRIDE = re.compile(r'--?config\.([^=]+)')
 _CONFIG_FILE = re.compile(r'--?config(=|$)')
 _WORKDIR = re.compile(r'--?workdir(?:=(.*))?$')
 _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
+_HELP_WIDTH = 80
 
 
 def prepare(argv: list[str]) -> list[str]:
-  """Puts --config before its overrides; without it, takes the work folder's.
+  """Reorders the arguments as `ml_collections.config_flags` requires.
+
+  `--config` is moved before its overrides. Without `--config`, the settings of
+  an existing `--workdir` are used. Dashes in flag names become underscores.
 
   Args:
     argv: the program and its arguments, as typed.
 
   Returns:
-    The same, in an order that the config flag understands.
+    The program and its arguments for absl.
   """
   program, *arguments = argv
   config: list[str] = []
@@ -45,96 +49,127 @@ def prepare(argv: list[str]) -> list[str]:
     rest.append(argument)
     if match := _WORKDIR.match(argument):
       saved = match[1] or (arguments[0] if arguments else '')
-  if not config and saved and workdir.Workdir(saved).exists:
+  if not config and saved and workdir_lib.Workdir(saved).exists:
     config = [f'--config={_SAVED}:{saved}']
   return [program, *config, *rest]
 
 
 def parse_flags(argv: list[str]) -> list[str]:
-  """Parses the flags; a wrong one ends the program with a hint."""
-  unknown = [
-    message for argument in argv if (message := _unknown_field(argument))
+  """Parses the flags; exits with status 1 and a hint if one is not valid.
+
+  Args:
+    argv: the result of `prepare`.
+
+  Returns:
+    The program and the arguments that are not flags.
+  """
+  problems = [
+    problem
+    for find_problem in (_unknown_field, _missing_file)
+    for argument in argv
+    if (problem := find_problem(argument))
   ]
-  unknown += [message for word in argv if (message := _no_file(word))]
-  if unknown:
-    sys.exit(fail('\n'.join(unknown)))
+  if problems:
+    sys.exit(fail('\n'.join(problems)))
   try:
     return flags.FLAGS(argv)
   except flags.Error as error:
     text = str(error)
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
-      text += '\nexpected --config=<file>, or --workdir of an earlier run'
+      text += '\nexpected --config=<file>, or --workdir of an existing run'
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    sys.exit(fail(f'a value of --config does not fit: {error}'))
-  except workdir.WorkdirError as error:  # settings of an earlier run
+  except workdir_lib.WorkdirError as error:  # Raised by saved_config.
     sys.exit(fail(str(error)))
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    sys.exit(fail(f'--config: a value is not valid: {error}'))
 
 
 def wants_help(argv: list[str]) -> bool:
-  """Whether --help, or one of its short forms, was typed."""
+  """Returns whether the arguments contain --help or one of its short forms."""
   return any(re.fullmatch('-h|--?help(short|full)?', word) for word in argv[1:])
 
 
 def help_text(introduction: str) -> str:
-  """The flags, then the fields of a config with their comments."""
+  """Returns the help: introduction, flags, and the settings with comments."""
   lines = [introduction.strip(), '', 'Flags:']
   for name in ('config', 'workdir', 'mode', *flags_lib.NAMES):
     flag = flags.FLAGS[name]
-    default = f' (default: {flag.default})' if flag.default else ''
+    default = f' Default: {flag.default}.' if flag.default else ''
+    first, *more = flag.help.splitlines()
     lines.append(
-      textwrap.fill(
-        f'{flag.help}{default}',
-        initial_indent=f'  --{name.replace("_", "-")}: ',
-        subsequent_indent='      ',
-      )
+      _indented(f'--{name.replace("_", "-")}: {first}{default}', 2, 6)
     )
+    lines += [_indented(line, 6, 8) for line in more]
   lines += [
     '',
-    'Fields of a config, with the defaults that configs start from:',
+    'Settings, with their defaults; a config file and flags can change them:',
   ]
-  for field, default, comment in config_lib.describe():
-    lines.append(f'  --config.{field}={default}')
-    lines.append(textwrap.indent(textwrap.fill(comment, 74), '      '))
+  for field, value, comment in config_lib.describe():
+    lines += [f'  --config.{field}={value}', _indented(comment, 6, 6)]
   return '\n'.join(lines)
 
 
 @contextlib.contextmanager
-def quiet_without_reader() -> Iterator[None]:
-  """Ends the program without a word when nobody reads its output, as `| head`.
+def exit_quietly_on_broken_pipe() -> Iterator[None]:
+  """Exits without a traceback if standard output is closed, as by `| head`.
 
-  The exit status is that of a program which SIGPIPE has ended.
+  The exit status is that of a program ended by SIGPIPE.
   """
   try:
     yield
     sys.stdout.flush()
   except BrokenPipeError:
-    # What Python still holds for standard output must go somewhere at the end.
+    # Python flushes standard output once more when it exits.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(128 + signal.SIGPIPE)
 
 
 def default_workdir(config_file: str) -> str:
-  """runs/<name of the config file>."""
+  """Returns `runs/<name of the config file>`."""
   return os.path.join('runs', pathlib.Path(config_file).stem)
 
 
+def missing_config(workdir: str) -> str:
+  """Returns the error for a command line without --config.
+
+  Args:
+    workdir: the value of --workdir, which contains no run.
+  """
+  if workdir:
+    return (
+      f'{workdir}: no config.json: expected a folder written by training, or '
+      '--config=<file>'
+    )
+  return 'expected --config=<file>, or --workdir=<folder of an existing run>'
+
+
 def fail(message: str) -> int:
-  """Prints an error and returns the exit status for it."""
+  """Prints an error and returns the exit status 1."""
   print(f'error: {message}', file=sys.stderr)
   return 1
 
 
+def _indented(text: str, first: int, rest: int) -> str:
+  """Wraps a text, with the indents of its first line and of the others."""
+  return textwrap.fill(
+    text,
+    _HELP_WIDTH,
+    initial_indent=' ' * first,
+    subsequent_indent=' ' * rest,
+    break_on_hyphens=False,
+  )
+
+
 def _with_underscores(argument: str) -> str:
-  """--new-only as --new_only, the name that flags have."""
+  """Turns --new-only into --new_only, the name that absl uses."""
   match = re.match('(--?(?:no)?)([a-z]+(?:-[a-z]+)+)(=.*)?$', argument, re.S)
   if not match or match[2].replace('-', '_') not in flags_lib.NAMES:
     return argument
   return match[1] + match[2].replace('-', '_') + (match[3] or '')
 
 
-def _no_file(argument: str) -> str | None:
-  """What is wrong with --config=<file> or --config=<file>:<argument>."""
+def _missing_file(argument: str) -> str | None:
+  """Returns the error for --config=<file> if there is no such file."""
   match = re.match(r'--?config=([^:]+)', argument)
   if not match or os.path.isfile(match[1]):
     return None
@@ -143,6 +178,7 @@ def _no_file(argument: str) -> str | None:
 
 
 def _unknown_field(argument: str) -> str | None:
+  """Returns the error for --config.<field> if there is no such field."""
   match = _OVERRIDE.match(argument)
   if not match:
     return None

@@ -1,136 +1,179 @@
-"""What a mode is told on the command line, besides settings and work folder."""
+"""The command-line flags of the commands, in one table.
+
+`--config`, `--workdir` and `--mode` apply to every command and are defined in
+`coke_jax.main`.
+"""
 
 import dataclasses
 from typing import Any
 
 from absl import flags
 
-FORMATS = ('tsv', 'jsonl')
-ON_BAD_LINE = ('stop', 'skip')
-STANDARD = '-'  # standard input or output, as a file name
+from coke_jax import errors
+
+STANDARD = '-'  # as a file name: standard input or standard output
+END = -1  # as a layer: the last one
 
 
-def _option(
-  modes: str, default: Any, text: str, choices: tuple[str, ...] = ()
-) -> Any:
-  """A field; the modes that look at it are in `modes`, with ', ' between."""
-  return dataclasses.field(
-    default=default,
-    metadata={
-      'modes': tuple(modes.split(', ')),
-      'help': f'{modes}: {text}',
-      'choices': choices,
-    },
-  )
+class FlagError(errors.CokeError, ValueError):
+  """A flag was given that the chosen mode does not use."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-  """Flags of the same names; what each does is said beside its default."""
+class Flag:
+  """A command-line flag and the modes that use it.
 
-  split: str = _option(
-    'train, evaluate',
+  Attributes:
+    name: the flag's name with underscores, which is also the keyword argument
+      of the functions in `commands.COMMANDS`. Users may type it with dashes.
+    modes: the modes that use the flag. It is an error in any other mode.
+    default: the default value. Its type is the type of the flag.
+    help: the text for `--help`.
+    choices: the allowed values. Default: any value of the type.
+  """
+
+  name: str
+  modes: tuple[str, ...]
+  default: str | int | bool
+  help: str
+  choices: tuple[str, ...] = ()
+
+  @property
+  def typed(self) -> str:
+    """The flag as users type it, such as `--new-only`."""
+    return f'--{self.name.replace("_", "-")}'
+
+
+TABLE = (
+  Flag(
+    'split',
+    ('train', 'evaluate'),
     'test',
-    'what is ranked with the best checkpoint.',
+    'Split to rank with the best checkpoint.',
     ('valid', 'test'),
-  )
-  input: str = _option(
-    'predict, embed',
+  ),
+  Flag(
+    'input',
+    ('predict', 'embed'),
     STANDARD,
-    'a file with a question or a sequence a line, such as '
-    '"France TAB borders TAB ?"; - is standard input.',
-  )
-  output: str = _option(
-    'predict, embed, export, plot',
+    'File with one question per line, such as "France TAB borders TAB ?" or '
+    '"? TAB borders TAB Spain"; for embed, also complete triples or paths. '
+    'May be compressed (.gz, .bz2, .xz); - is standard input.',
+  ),
+  Flag(
+    'output',
+    ('predict', 'embed', 'export', 'plot'),
     STANDARD,
-    'of predict, the file of answers; - is standard output. Of embed, an .npz '
-    "file, or a folder for TensorBoard's projector. Of the others, a folder.",
-  )
-  format: str = _option(
-    'predict',
+    'Where to write. predict: a file, or - for standard output. embed: an .npz '
+    "file, or a folder for TensorBoard's projector. export: a new folder. "
+    'plot: a folder.',
+  ),
+  Flag(
+    'format',
+    ('predict',),
     'tsv',
-    'tsv, a line an answer; or jsonl, a JSON object a question.',
-    FORMATS,
-  )
-  top: int = _option('predict', 10, 'answers a question gets, at most.')
-  new_only: bool = _option(
-    'predict',
+    'tsv: one line per answer. jsonl: one JSON object per question.',
+    ('tsv', 'jsonl'),
+  ),
+  Flag('top', ('predict',), 10, 'Maximum number of answers per question.'),
+  Flag(
+    'new_only',
+    ('predict',),
     False,
-    'leave out answers that train, valid or test know already.',
-  )
-  exclude_own: bool = _option(
-    'predict', False, 'leave out the entity that the question names.'
-  )
-  type_matching: bool = _option(
-    'predict',
+    'Leave out answers that are facts of the train, valid or test split.',
+  ),
+  Flag(
+    'exclude_own',
+    ('predict',),
     False,
-    'only entities that stand in the same place of the same relation '
-    'in some fact.',
-  )
-  on_bad_line: str = _option(
-    'predict, embed',
+    'Leave out the entity given in the question.',
+  ),
+  Flag(
+    'type_matching',
+    ('predict',),
+    False,
+    'Only give answers that occur on the same side of the same relation in '
+    'some fact.',
+  ),
+  Flag(
+    'on_bad_line',
+    ('predict', 'embed'),
     'stop',
-    'whether a line that cannot be asked ends the program or '
-    'is reported, left out and counted.',
-    ON_BAD_LINE,
-  )
-  layer: int = _option(
-    'embed', -1, 'after how many blocks; 0 is the input, -1 the end.'
-  )
-  static: bool = _option(
-    'embed',
+    'What to do with an input line that is not valid. stop: end with an '
+    'error. skip: report the line and continue with the next.',
+    ('stop', 'skip'),
+  ),
+  Flag(
+    'layer',
+    ('embed',),
+    END,
+    'Take hidden states after this many Transformer blocks. 0: the input '
+    'embeddings; -1: the output of the last block.',
+  ),
+  Flag(
+    'static',
+    ('embed',),
     False,
-    'the embeddings of all entities and relations themselves, without '
-    'any --input.',
-  )
-
-  entity: str = _option(
-    'plot', '', 'draw a map of this entity in all its training triples.'
-  )
-  relation: str = _option(
-    'plot',
+    'Write the static embeddings of all entities and relations, which are the '
+    'input of the Transformer. Does not read --input.',
+  ),
+  Flag(
+    'entity',
+    ('plot',),
     '',
-    'likewise a map of this relation, or of two, with a comma between them.',
-  )
-  names: str = _option(
-    'plot', '', 'a file with "label TAB name" on each line, for legends.'
-  )
+    'Also draw a map of the embeddings of this entity in each of its training '
+    'triples.',
+  ),
+  Flag(
+    'relation',
+    ('plot',),
+    '',
+    'Also draw a map of the embeddings of this relation, or of two relations '
+    'separated by a comma, in each of their training triples.',
+  ),
+  Flag(
+    'names',
+    ('plot',),
+    '',
+    'File with "label TAB name" on each line. The names replace the labels in '
+    'legends.',
+  ),
+)
+
+NAMES = tuple(flag.name for flag in TABLE)
 
 
-DEFAULTS = Options()
-
-NAMES = tuple(field.name for field in dataclasses.fields(Options))
-
-
-def define_options() -> None:
-  """Makes a flag of each field of `flags.Options`."""
-  for field in dataclasses.fields(Options):
-    text, choices = field.metadata['help'], field.metadata['choices']
-    default: Any = field.default
-    if choices:
-      flags.DEFINE_enum(field.name, default, choices, text)
+def define() -> None:
+  """Defines every flag of `TABLE`."""
+  for flag in TABLE:
+    text = f'{flag.help} Used by: {", ".join(flag.modes)}.'
+    default: Any = flag.default
+    if flag.choices:
+      flags.DEFINE_enum(flag.name, default, flag.choices, text)
     elif isinstance(default, bool):
-      flags.DEFINE_boolean(field.name, default, text)
+      flags.DEFINE_boolean(flag.name, default, text)
     elif isinstance(default, int):
-      flags.DEFINE_integer(field.name, default, text)
+      flags.DEFINE_integer(flag.name, default, text)
     else:
-      flags.DEFINE_string(field.name, default, text)
+      flags.DEFINE_string(flag.name, default, text)
 
 
-def options() -> Options:
-  """The values of these flags."""
-  values: dict[str, Any] = {name: flags.FLAGS[name].value for name in NAMES}
-  return Options(**values)
+def values(mode: str) -> dict[str, Any]:
+  """Returns the values of the flags that a mode uses, by name.
 
-
-def not_of_mode(mode: str) -> str | None:
-  """What is wrong if a flag was given that a mode does not look at."""
-  wrong = []
-  for field in dataclasses.fields(Options):
-    modes = field.metadata['modes']
-    if flags.FLAGS[field.name].present and mode not in modes:
-      wrong.append(
-        f'--{field.name.replace("_", "-")} is not a flag of --mode={mode}: '
-        f'expected with {" or ".join(modes)} only'
-      )
-  return '\n'.join(wrong) or None
+  Raises:
+    FlagError: a flag was given that the mode does not use.
+  """
+  unused = [
+    f'{flag.typed} is not a flag of --mode={mode}: expected with '
+    f'{" or ".join(flag.modes)} only'
+    for flag in TABLE
+    if flags.FLAGS[flag.name].present and mode not in flag.modes
+  ]
+  if unused:
+    raise FlagError('\n'.join(unused))
+  return {
+    flag.name: flags.FLAGS[flag.name].value
+    for flag in TABLE
+    if mode in flag.modes
+  }

@@ -1,4 +1,10 @@
-"""Lines of input that hold the labels of questions or sequences."""
+"""Reads questions and sequences from lines of text.
+
+A line contains the labels of one question: `head TAB relation TAB ?` or
+`? TAB relation TAB tail`. The relations of a path have a column each, or share
+one column as in path files: `Mali TAB borders,currency TAB ?`. A sequence to
+embed may also have no `?`.
+"""
 
 import dataclasses
 import os
@@ -8,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import ml_collections
 import tqdm
 
 from coke_jax import errors
@@ -15,30 +22,40 @@ from coke_jax.cli import flags
 from coke_jax.data import text_files
 from coke_jax.predict import questions
 
-_MOST_HINTS = 20  # bad lines whose unknown labels are looked up at length
+# Bad lines for which similar labels are suggested, which takes time.
+_MAX_HINTS = 20
 
 Parsed = TypeVar('Parsed')
 
 
 class StreamError(errors.CokeError, ValueError):
-  """A line that cannot be asked, or answers that cannot be written."""
+  """An input line is not valid, or answers cannot be written."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LineFormat:
-  """How the labels of a question lie on a line.
+  """The columns of a line.
 
   Attributes:
     delimiter: the text between two columns.
-    relation_delimiter: the text between the relations of a path in one column;
-      empty: each relation has its own.
+    relation_delimiter: the text between two relations in one column. Default:
+      every relation has its own column.
   """
 
   delimiter: str = '\t'
   relation_delimiter: str = ''
 
   def labels(self, line: str, known_relations: dict[str, int]) -> list[str]:
-    """The labels of a line."""
+    """Splits a line into labels.
+
+    Args:
+      line: the text without its line end.
+      known_relations: relation labels, which are not split even if they contain
+        `relation_delimiter`.
+
+    Returns:
+      The labels in order.
+    """
     fields = line.split(self.delimiter)
     relations: list[str] = []
     for field in fields[1:-1]:
@@ -51,25 +68,25 @@ class LineFormat:
 
 @dataclasses.dataclass
 class Lines:
-  """Lines of input on their way, and how many could not be used.
+  """Lines of input, read in batches so that memory use stays constant.
 
   Attributes:
-    path: the file, or `-` for standard input.
-    layout: how labels lie on a line.
-    skip_bad: whether a bad line is reported and left out, not an error.
-    read: lines of text read so far.
-    skipped: bad lines so far.
+    path: a file, or `-` for standard input.
+    line_format: the columns of a line.
+    skip_bad: whether to report and skip a bad line instead of raising an error.
+    read: the number of well-formed lines of text read so far.
+    skipped: the number of bad lines so far.
   """
 
   path: str
-  layout: LineFormat
+  line_format: LineFormat
   skip_bad: bool = False
   read: int = 0
   skipped: int = 0
 
   @property
   def name(self) -> str:
-    """What messages call the input."""
+    """The name of the input in messages."""
     return '<stdin>' if self.path == flags.STANDARD else self.path
 
   def batches(
@@ -79,23 +96,34 @@ class Lines:
     size: int,
     progress: str,
   ) -> Iterator[list[tuple[int, list[str], Parsed]]]:
-    """Yields batches of (line number, labels, what `parse` makes of them).
+    """Yields batches of (line number, labels, parsed labels).
+
+    If a line is not valid, the lines before it are yielded before the error is
+    raised.
+
+    Args:
+      parse: called as `parse(labels, hints=...)`; raises `QuestionError` for
+        labels that are not valid, with suggestions if `hints` is true.
+      known_relations: see `LineFormat.labels`.
+      size: the number of lines in a batch; 1 if standard input is a terminal.
+      progress: the label of the progress bar.
 
     Raises:
-      StreamError: a bad line, unless these are skipped.
+      StreamError: a line is not valid and `skip_bad` is false, or standard
+        input is closed.
       text_files.DataError: the input cannot be read.
     """
     if self.path == flags.STANDARD and _is_terminal(sys.stdin):
-      size = 1  # somebody waits for the answer
+      size = 1  # An interactive user expects an answer after each line.
     batch: list[tuple[int, list[str], Parsed]] = []
     failure: ValueError | None = None
     with tqdm.tqdm(desc=progress, unit='line', total=self._count()) as bar:
       try:
         for number, line in self._lines():
           self.read += 1
-          labels = self.layout.labels(line, known_relations)
+          labels = self.line_format.labels(line, known_relations)
           try:
-            parsed = parse(labels, hints=self.skipped < _MOST_HINTS)
+            parsed = parse(labels, hints=self.skipped < _MAX_HINTS)
           except questions.QuestionError as error:
             self._bad(StreamError(f'{self.name}:{number}: {error}'))
             continue
@@ -105,7 +133,7 @@ class Lines:
             bar.update(self.read - bar.n)
             batch = []
       except (StreamError, text_files.DataError) as error:
-        failure = error  # for after the answers of the lines before it
+        failure = error  # Raised after the lines before it are processed.
       if batch:
         yield batch
       bar.update(self.read - bar.n)
@@ -119,24 +147,50 @@ class Lines:
     return text_files.read_lines(pathlib.Path(self.path), self._bad)
 
   def _bad(self, error: ValueError) -> None:
-    """Raises the error of a bad line, or reports it."""
+    """Raises the error of a bad line, or reports and counts it."""
     if not self.skip_bad:
       raise error from None
     self.skipped += 1
     tqdm.tqdm.write(f'skipped {error}', file=sys.stderr)
 
   def _count(self) -> int | None:
-    """How many lines there are, for the progress bar; None if only once."""
+    """Counts the lines for the progress bar; None if the input is a stream."""
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None
-    ignored: list[text_files.DataError] = []  # met again when the line is asked
+    # Bad lines are reported when they are read again.
+    ignored: list[text_files.DataError] = []
     return sum(
       1 for _ in text_files.read_lines(pathlib.Path(self.path), ignored.append)
     )
 
 
+def from_config(
+  config: ml_collections.ConfigDict, path: str, *, skip_bad: bool
+) -> Lines:
+  """Returns lines with the delimiters of the training data.
+
+  Args:
+    config: the settings of the model.
+    path: a file, or `-` for standard input.
+    skip_bad: see `Lines`.
+
+  Raises:
+    text_files.DataError: the file does not exist.
+  """
+  if path != flags.STANDARD and not os.path.exists(path):
+    raise text_files.DataError(f'{path}: no such file: expected --input')
+  data = config.data
+  relation_delimiter = '' if data.kind == 'triples' else data.relation_delimiter
+  return Lines(path, LineFormat(data.delimiter, relation_delimiter), skip_bad)
+
+
 def check_open(stream: Any, name: str) -> None:
-  """Raises StreamError if standard input or output was closed."""
+  """Raises StreamError if standard input or output is closed.
+
+  Args:
+    stream: `sys.stdin` or `sys.stdout`.
+    name: `input` or `output`.
+  """
   if stream is None:
     raise StreamError(f'standard {name} is closed: expected --{name}=<file>')
 
@@ -146,7 +200,7 @@ def _is_terminal(stream: Any) -> bool:
 
 
 def is_regular(path: str) -> bool:
-  """Whether a path is a file that is there, and no device or pipe."""
+  """Returns whether a path is an existing file, not a device or a pipe."""
   try:
     return stat.S_ISREG(os.stat(path).st_mode)
   except OSError:

@@ -1,10 +1,13 @@
-"""The settings of a work folder as a config file: --config=<this>:<workdir>."""
+"""The settings of a work folder as a config file.
+
+Used as `--config=<path of this file>:<path of the work folder>`.
+"""
 
 import ml_collections
 
-from coke_jax.storage import workdir
+from coke_jax.storage import workdir as workdir_lib
 
 
-def get_config(folder: str) -> ml_collections.ConfigDict:
-  """The settings that the run in `folder` was begun with."""
-  return workdir.Workdir(folder).config()
+def get_config(workdir: str) -> ml_collections.ConfigDict:
+  """Returns the settings of the run in a work folder."""
+  return workdir_lib.Workdir(workdir).config()

@@ -1,10 +1,10 @@
-"""What is typed: order, overrides, saved settings, and errors that help.
+"""The command line as a whole: order of flags, saved settings, error messages.
 
 Starting Python with JAX takes seconds, so one process imports the program and
 runs every command line in a fork of itself.
 """
 
-import dataclasses
+import inspect
 import json
 import os
 import pathlib
@@ -14,19 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import small
 
 import coke_jax
-from coke_jax import config as config_lib
 from coke_jax.cli import arguments as arguments_lib
-from coke_jax.cli import flags
-from coke_jax.data import graph, vocabulary
-from coke_jax.storage import workdir
+from coke_jax.cli import commands, flags
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UMLS = str(ROOT / 'configs' / 'umls.py')
 
-# argv: where to read command lines and where to write what came of them. The
-# console script `coke` calls the same function.
+# Arguments: a JSON file with command lines, and the file for their outcomes.
+# `entry_point` is also what the console script `coke` calls.
 _RUNNER = """
 import json, os, sys, tempfile, traceback
 from coke_jax import main
@@ -59,13 +57,17 @@ for name, arguments in json.load(open(sys.argv[1])).items():
 json.dump(outcomes, open(sys.argv[2], 'w'))
 """
 
-ASK = ['--mode=predict', '--workdir={model}', '--input={folder}/asked.tsv']
-EMBED = ['--mode=embed', *ASK[1:]]
+PREDICT = [
+  '--mode=predict',
+  '--workdir={model}',
+  '--input={folder}/questions.tsv',
+]
+EMBED = ['--mode=embed', *PREDICT[1:]]
 SKIP = '--on-bad-line=skip'
 
-# name: arguments; {folder} is a temporary folder, {model} a trained one, see
-# `outcomes`. Each is a mistake.
-CASES = {
+# Name -> arguments of a command line with a mistake. {folder} is a temporary
+# folder, {model} an exported model; see `outcomes`.
+MISTAKES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
   'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
   'one dash': ['-config.train.batch_size=0', f'-config={UMLS}'],
@@ -95,7 +97,7 @@ CASES = {
     '--config.train.seed=3',
   ],
   'folder as config': ['--config={folder}'],
-  'not a config': [f'--config={__file__}'],
+  'not a config': ['--config={folder}/empty.py'],
   'config fails': ['--config={folder}/fails.py'],
   'unknown flag': [f'--config={UMLS}', '--wrkdir=x'],
   'unknown mode': [f'--config={UMLS}', '--mode=trian'],
@@ -129,18 +131,18 @@ CASES = {
   'damaged run': ['--mode=evaluate', '--workdir={folder}/damaged'],
   'predict with nothing': ['--mode=predict', '--workdir={folder}/empty'],
   'predict untrained': ['--mode=predict', '--workdir={folder}/run'],
-  'no such input': [*ASK[:2], '--input={folder}/nowhere.tsv'],
-  'folder as input': [*ASK[:2], '--input={folder}'],
-  'bad line': ASK,
-  'bytes': [*ASK[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
-  'top of 0': [*ASK, SKIP, '--top=0'],
-  'word for top': [*ASK, '--top=many'],
-  'unknown format': [*ASK, '--format=csv'],
-  'unknown remedy': [*ASK, '--on-bad-line=ignore'],
-  'misspelt option': [*ASK, '--new-onyl'],
-  'option without value': [*ASK, '--top'],
-  'folder as output': [*ASK, SKIP, '--output={folder}/empty'],
-  'output nowhere': [*ASK, SKIP, '--output={folder}/no/where.tsv'],
+  'no such input': [*PREDICT[:2], '--input={folder}/nowhere.tsv'],
+  'folder as input': [*PREDICT[:2], '--input={folder}'],
+  'bad line': PREDICT,
+  'bytes': [*PREDICT[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
+  'top of 0': [*PREDICT, SKIP, '--top=0'],
+  'word for top': [*PREDICT, '--top=many'],
+  'unknown format': [*PREDICT, '--format=csv'],
+  'unknown remedy': [*PREDICT, '--on-bad-line=ignore'],
+  'misspelt option': [*PREDICT, '--new-onyl'],
+  'option without value': [*PREDICT, '--top'],
+  'folder as output': [*PREDICT, SKIP, '--output={folder}/empty'],
+  'output nowhere': [*PREDICT, SKIP, '--output={folder}/no/where.tsv'],
   'embed, no output': EMBED,
   'embed, bad line': [*EMBED, '--output={folder}/states.npz'],
   'embed, no such layer': [
@@ -156,7 +158,7 @@ CASES = {
     '--layer=2',
     '--workdir={folder}/empty',
   ],
-  'split of answers': [*ASK, '--split=valid'],
+  'split of answers': [*PREDICT, '--split=valid'],
   'export, no output': ['--mode=export', '--workdir={folder}/run'],
   'evaluate an export': ['--mode=evaluate', '--workdir={model}'],
   'export untrained': [
@@ -166,13 +168,13 @@ CASES = {
   ],
 }
 
-# Likewise; these are none.
-DONE = {
+# Name -> arguments of a correct command line.
+CORRECT = {
   'help': ['--help'],
-  'tsv': [*ASK, SKIP, '--top=3', '--new-only'],
+  'tsv': [*PREDICT, SKIP, '--top=3', '--new-only'],
   'jsonl': [
     '--top=3',
-    *ASK,
+    *PREDICT,
     SKIP,
     '--new_only',
     '--format=jsonl',
@@ -189,33 +191,19 @@ class Outcome(NamedTuple):
   err: str
 
 
-def small_run(folder: pathlib.Path) -> None:
-  """A work folder as it is before the first checkpoint."""
-  triples = np.array([[0, 0, 1], [1, 0, 2]], dtype=np.int32)
-  words = vocabulary.Vocabulary(('a', 'b', 'c'), ('r',))
-  config = config_lib.default_config()
-  config.data.name = 'mine'
-  config.model.update(
-    {'num_layers': 1, 'hidden_size': 8, 'num_heads': 2, 'feed_forward_size': 8}
-  )
-  folder.mkdir()
-  workdir.Workdir(folder).create(
-    config, graph.KnowledgeGraph('mine', words, triples, triples, triples)
-  )
-
-
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
+  """A folder with untrained work folders, input files and a bad config."""
   made = tmp_path_factory.mktemp('command_line')
-  small_run(made / 'run')
-  small_run(made / 'a:b c')
-  small_run(made / 'damaged')
+  for name in ('run', 'a:b c', 'damaged'):
+    small.create_workdir(made / name, small.config(data={'name': 'mine'}))
   (made / 'damaged' / 'config.json').write_text('{"train": ')
   (made / 'empty').mkdir()
-  (made / 'asked.tsv').write_text(
+  (made / 'questions.tsv').write_text(
     'France\tborders\t?\nFrance\tborder\t?\n?\tborders,currency\tEuro (EUR)\n'
   )
   (made / 'bytes.tsv').write_bytes(b'France\tborders\t?\nFr\xff\tborders\t?\n')
+  (made / 'empty.py').write_text('')
   (made / 'fails.py').write_text('def get_config():\n  return {}["key"]\n')
   return made
 
@@ -228,10 +216,10 @@ def filled(text: str, folder: pathlib.Path) -> str:
 
 @pytest.fixture(scope='module')
 def outcomes(folder):
-  """What came of each of CASES, by name."""
+  """The exit status and output of each command line, by name."""
   cases = {
     name: [filled(argument, folder) for argument in arguments]
-    for name, arguments in {**CASES, **DONE}.items()
+    for name, arguments in {**MISTAKES, **CORRECT}.items()
   }
   (folder / 'cases.json').write_text(json.dumps(cases))
   environment = {**os.environ, 'XDG_CACHE_HOME': str(folder / 'cache')}
@@ -253,10 +241,10 @@ def outcomes(folder):
   return {name: Outcome(*outcome) for name, outcome in written.items()}
 
 
-# ------------------------------------------------------- every kind of mistake
+# -------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize('name', sorted(CASES))
+@pytest.mark.parametrize('name', sorted(MISTAKES))
 def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
   outcome = outcomes[name]
   assert outcome.status == 1
@@ -305,14 +293,14 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('evaluate untrained, apart', ['{folder}/run', 'no checkpoint yet']),
     ('colon', ['{folder}/a:b c', 'no checkpoint yet']),
     ('runtime override', ['no checkpoint yet']),
-    ('other settings', ['train.seed: 0 there, 9 given']),
-    ('other config', ["data.name: 'mine' there, 'UMLS' given"]),
+    ('other settings', ['train.seed is 9: expected 0']),
+    ('other config', ["data.name is 'UMLS': expected 'mine'"]),
     ('damaged run', ['config.json', 'cannot be read']),
     ('predict with nothing', ['{folder}/empty', 'no config.json']),
     ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
     ('no such input', ['nowhere.tsv', 'no such file']),
     ('folder as input', ['{folder}', 'cannot be opened']),
-    ('bad line', ['asked.tsv:2: ', "'border'", "did you mean 'borders'"]),
+    ('bad line', ['questions.tsv:2: ', "'border'", "did you mean 'borders'"]),
     ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
     ('top of 0', ['top is 0', 'at least 1']),
     ('word for top', ['top', 'many']),
@@ -323,7 +311,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('folder as output', ['{folder}/empty']),
     ('output nowhere', ['{folder}/no/where.tsv', 'cannot be written']),
     ('embed, no output', ['no --output', '.npz', 'projector']),
-    ('embed, bad line', ['asked.tsv:2: ', "'border'"]),
+    ('embed, bad line', ['questions.tsv:2: ', "'border'"]),
     ('embed, no such layer', ['layer is 99', '0 (the input) to 3']),
     ('embed, output nowhere', ['{folder}/no/where.npz', 'cannot be written']),
     (
@@ -334,12 +322,12 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
       ],
     ),
     ('split of answers', ['--split', '--mode=predict', 'train or evaluate']),
-    ('export, no output', ['no --output', 'a folder']),
+    ('export, no output', ['no --output', 'a new folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
   ],
 )
-def test_what_the_message_says(outcomes, folder, name, parts):
+def test_error_messages(outcomes, folder, name, parts):
   for part in parts:
     assert filled(part, folder) in outcomes[name].err
 
@@ -359,11 +347,11 @@ def test_a_mistake_leaves_no_folder(outcomes, folder):
   assert not [name for name in names if name.startswith('.')]
 
 
-# -------------------------------------------------------------- asked in order
+# ----------------------------------------------------- correct command lines
 
 
-@pytest.mark.parametrize('name', sorted(DONE))
-def test_what_is_asked_in_order_is_done(outcomes, name):
+@pytest.mark.parametrize('name', sorted(CORRECT))
+def test_a_correct_command_line_succeeds(outcomes, name):
   assert outcomes[name].status == 0, outcomes[name].err
   assert 'Traceback' not in outcomes[name].err
 
@@ -400,11 +388,13 @@ def test_both_formats_hold_the_same_answers(outcomes, folder):
   ]
 
 
-def test_what_was_done_is_summed_up(outcomes, folder):
-  for name, done in (('tsv', '2 questions asked'), ('embed', '2 sequences')):
-    assert done in outcomes[name].err
-    assert '1 bad line skipped' in outcomes[name].err
-    assert f'skipped {folder}/asked.tsv:2: ' in outcomes[name].err
+def test_the_summary_on_standard_error(outcomes, folder):
+  for name, done in (
+    ('tsv', 'answered 2 questions'),
+    ('embed', 'embedded 2 sequences'),
+  ):
+    assert f'{done}; skipped 1 bad line' in outcomes[name].err
+    assert f'skipped {folder}/questions.tsv:2: ' in outcomes[name].err
   assert f'written to {folder}/answers.jsonl' in outcomes['jsonl'].err
 
 
@@ -417,21 +407,41 @@ def test_embeddings_are_written(outcomes, folder):
     assert len(static['labels']) == len(static['vectors'])
 
 
-def test_the_help_names_every_option(outcomes):
-  for field in dataclasses.fields(flags.Options):
-    assert f'--{field.name.replace("_", "-")}: ' in outcomes['help'].out
+def test_the_help_names_every_flag_and_mode(outcomes):
+  for flag in flags.TABLE:
+    assert f'  {flag.typed}: ' in outcomes['help'].out
+  for mode, command in commands.COMMANDS.items():
+    assert f'      {mode}: {command.help[:40]}' in outcomes['help'].out
 
 
-def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path):
+@pytest.mark.parametrize('mode', commands.COMMANDS)
+def test_a_command_takes_exactly_the_flags_of_its_mode(mode):
+  parameters = inspect.signature(commands.COMMANDS[mode].function).parameters
+  config, workdir, *keywords = parameters.values()
+  assert (config.name, workdir.name) == ('config', 'workdir')
+  assert {keyword.name for keyword in keywords} == {
+    flag.name for flag in flags.TABLE if mode in flag.modes
+  }
+  assert {keyword.kind for keyword in keywords} <= {
+    inspect.Parameter.KEYWORD_ONLY
+  }
+
+
+def test_every_mode_of_a_flag_exists():
+  for flag in flags.TABLE:
+    assert set(flag.modes) <= set(commands.COMMANDS)
+
+
+def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
   """`| head -n 1`: no traceback, and the exit status of SIGPIPE."""
-  asked = tmp_path / 'asked.tsv'
-  asked.write_text('France\tborders\t?\n' * 2000)
+  input_file = tmp_path / 'questions.tsv'
+  input_file.write_text('France\tborders\t?\n' * 2000)
   script = (
     '"$0" -m coke_jax.main --mode=predict --workdir="$1" --input="$2" '
     '--top=100 2> errors | head -n 1; echo "${PIPESTATUS[@]}"'
   )
   done = subprocess.run(
-    ['bash', '-c', script, sys.executable, coke_jax.EXAMPLE_MODEL, asked],
+    ['bash', '-c', script, sys.executable, coke_jax.EXAMPLE_MODEL, input_file],
     cwd=tmp_path,
     capture_output=True,
     text=True,
@@ -454,7 +464,7 @@ def test_the_console_script_lists_the_flags(outcomes):
 
 
 def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
-  """A command line in a process of its own, which ends as Python ends."""
+  """Runs a command line in a new process, including the exit of Python."""
   done = subprocess.run(
     [sys.executable, '-m', 'coke_jax.main', *arguments],
     cwd=folder,
@@ -475,15 +485,14 @@ def test_the_module_lists_the_flags(tmp_path):
   assert '--config.train.num_epochs' in text  # an example of an override
 
 
-def test_an_early_end_is_quiet(folder):
-  """No thread of a library complains that the program is over."""
+def test_no_thread_reports_an_error_at_exit(folder):
   outcome = run_module(folder, '--mode=evaluate', f'--workdir={folder / "run"}')
   assert outcome.status == 1
   assert 'no checkpoint yet' in outcome.err
   assert 'Traceback' not in outcome.err
 
 
-# --------------------------------------------------------------------- order
+# ------------------------------------------------------- order of the flags
 
 
 @pytest.mark.parametrize(
@@ -501,7 +510,7 @@ def test_an_early_end_is_quiet(folder):
     ),
     (['--config=a.py', '--config=b.py'], ['--config=b.py']),
     (['--config'], ['--config']),
-    # Options may be typed with dashes; values and overrides stay.
+    # Flags may be typed with dashes; values and overrides stay unchanged.
     (['--new-only'], ['--new_only']),
     (['-new-only'], ['-new_only']),
     (['--nonew-only'], ['--nonew_only']),
@@ -511,11 +520,11 @@ def test_an_early_end_is_quiet(folder):
     (['--input=new-only'], ['--input=new-only']),
     (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
     (['--some-thing=1'], ['--some-thing=1']),
-    # No work folder there yet: nothing to take settings from.
+    # The work folder does not exist, so there are no saved settings.
     (['--workdir={new}'], ['--workdir={new}']),
     (['--workdir', '{new}'], ['--workdir', '{new}']),
     (['--workdir'], ['--workdir']),
-    # An earlier run, unless there is a --config.
+    # Saved settings are used unless there is a --config.
     (['--workdir={run}'], ['--config={saved}:{run}', '--workdir={run}']),
     (
       ['--config.train.seed=1', '--workdir', '{run}'],

@@ -1,4 +1,4 @@
-"""Questions from lines to lines: exactly the labels asked, or an error."""
+"""Streaming of questions: exactly the labels of the input, or an error."""
 
 import gzip
 import io
@@ -35,23 +35,25 @@ def path_model():
   )
 
 
-def write(folder, content, name='asked.tsv'):
+def write(folder, content, name='questions.tsv'):
   path = folder / name
   path.write_bytes(content if isinstance(content, bytes) else content.encode())
   return path
 
 
-def ask(model, path, output, form='jsonl', top=2, layout=None, **options):
-  """What `answer_lines.answer` returns, and the lines."""
+def answer(
+  model, path, output, format='jsonl', top=2, line_format=None, **options
+):
+  """Returns the result of `answer_lines.answer`, and the lines."""
   skip_bad = options.pop('skip_bad', False)
   lines = input_lines.Lines(
-    str(path), layout or input_lines.LineFormat(), skip_bad=skip_bad
+    str(path), line_format or input_lines.LineFormat(), skip_bad=skip_bad
   )
   counts = answer_lines.answer(
     model,
     lines,
     str(output),
-    form=form,
+    format=format,
     top=top,
     restriction=known_facts.Restriction(**options),
   )
@@ -64,10 +66,10 @@ def read_json(path):
   return [json.loads(line) for line in text.split('\n')[:-1]]
 
 
-def ask_json(model, path, **options):
-  """The objects that are written about a file of questions."""
+def answer_json(model, path, **options):
+  """Returns the objects that are written for a file of questions."""
   output = path.with_name('answers.jsonl')
-  ask(model, path, output, **options)
+  answer(model, path, output, **options)
   return read_json(output)
 
 
@@ -75,22 +77,22 @@ def ask_json(model, path, **options):
 
 
 def test_tsv_by_hand(model, tmp_path):
-  """Each cell, computed from the tables of scores without the package."""
-  asked = [('e03', 'likes', '?'), ('?', 'near', 'e11')]
+  """Every cell is computed from the score tables, without the package."""
+  given = [('e03', 'likes', '?'), ('?', 'near', 'e11')]
   path = write(tmp_path, 'e03\tlikes\t?\n?\tnear\te11\n')
-  counts, lines = ask(model, path, tmp_path / 'answers.tsv', 'tsv')
+  counts, lines = answer(model, path, tmp_path / 'answers.tsv', 'tsv')
   assert counts == (2, 0)
   assert (lines.read, lines.skipped) == (2, 0)
   expected = ['\t'.join(COLUMNS.split())]
-  for number, question in enumerate(asked, start=1):
+  for number, question in enumerate(given, start=1):
     scores, logs = small.scores_by_hand(model, question)
     order = sorted(range(V), key=lambda entity: (-scores[entity], entity))
     for rank, entity in enumerate(order[:2], start=1):
       label = small.ENTITIES[entity]
       fact = [label if part == '?' else part for part in question]
-      asked_for = 'head' if question[0] == '?' else 'tail'
+      side = 'head' if question[0] == '?' else 'tail'
       score, split = logs[entity], small.known_in(model.data, question, label)
-      cells = [number, asked_for, *fact, rank]
+      cells = [number, side, *fact, rank]
       cells += [f'{score:.6g}', f'{math.exp(score):.6g}', split]
       expected.append('\t'.join(map(str, cells)))
   written = (tmp_path / 'answers.tsv').read_bytes().decode().split('\n')
@@ -109,7 +111,7 @@ def test_tsv_by_hand(model, tmp_path):
 
 def test_jsonl_equals_predict(model, path_model, tmp_path):
   path = write(tmp_path, 'e03\tlikes\t?\n?\tnear\te11\n')
-  assert ask_json(model, path, top=3, new_only=True) == [
+  assert answer_json(model, path, top=3, new_only=True) == [
     {
       'line': number,
       'question': list(question),
@@ -138,14 +140,18 @@ def test_a_path_in_one_column_or_in_several(path_model, tmp_path):
     'e03\tlikes,**near\tnear\t?\n'
     '?\tlikes\te04\n',
   )
-  layout = input_lines.LineFormat(relation_delimiter=',')
-  one, other, mixed, single = ask_json(path_model, path, layout=layout)
+  line_format = input_lines.LineFormat(relation_delimiter=',')
+  one, other, mixed, single = answer_json(
+    path_model, path, line_format=line_format
+  )
   assert one['question'] == ['e03', 'likes', '**near', 'near', '?']
   for same in (other, mixed):
     assert same['question'] == one['question']
     assert same['answers'] == one['answers']
   assert single['question'] == ['?', 'likes', 'e04']
-  ask(path_model, path, tmp_path / 'a.tsv', 'tsv', top=1, layout=layout)
+  answer(
+    path_model, path, tmp_path / 'a.tsv', 'tsv', top=1, line_format=line_format
+  )
   rows = (tmp_path / 'a.tsv').read_text().splitlines()[1:]
   assert [row.split('\t')[3] for row in rows] == [
     *['likes,**near,near'] * 3,
@@ -153,14 +159,19 @@ def test_a_path_in_one_column_or_in_several(path_model, tmp_path):
   ]
 
 
-def test_a_relation_whose_name_holds_the_delimiter():
-  layout = input_lines.LineFormat(relation_delimiter=',')
+def test_a_relation_that_contains_the_delimiter():
+  line_format = input_lines.LineFormat(relation_delimiter=',')
   known_relations = {'a,b': 0, 'a': 1, 'b': 2}
-  assert layout.labels('x\ta,b\t?', known_relations) == ['x', 'a,b', '?']
-  assert layout.labels('x\tb,a\t?', known_relations) == ['x', 'b', 'a', '?']
-  assert layout.labels('x', known_relations) == ['x']
-  assert layout.labels('', known_relations) == ['']
-  assert layout.labels('x,y\tz', known_relations) == ['x,y', 'z']
+  assert line_format.labels('x\ta,b\t?', known_relations) == ['x', 'a,b', '?']
+  assert line_format.labels('x\tb,a\t?', known_relations) == [
+    'x',
+    'b',
+    'a',
+    '?',
+  ]
+  assert line_format.labels('x', known_relations) == ['x']
+  assert line_format.labels('', known_relations) == ['']
+  assert line_format.labels('x,y\tz', known_relations) == ['x,y', 'z']
   assert input_lines.LineFormat().labels('x\tb,a\t?', {}) == ['x', 'b,a', '?']
 
 
@@ -168,13 +179,15 @@ def test_another_delimiter_than_tab(model, tmp_path):
   odd = ('tab\there', 'two  blanks', *small.ENTITIES[2:])
   renamed = small.with_labels(model, odd)
   path = write(tmp_path, 'tab\there | likes | ?\n? | near | two  blanks\n')
-  layout = input_lines.LineFormat(' | ')
-  first, second = ask_json(renamed, path, layout=layout, top=V)
+  line_format = input_lines.LineFormat(' | ')
+  first, second = answer_json(renamed, path, line_format=line_format, top=V)
   assert first['question'] == ['tab\there', 'likes', '?']
   assert second['question'] == ['?', 'near', 'two  blanks']
   assert {a['label'] for a in first['answers']} == set(odd)
   with pytest.raises(input_lines.StreamError, match=r"'tab\\there'.*jsonl"):
-    ask(renamed, path, tmp_path / 'answers.tsv', 'tsv', layout=layout)
+    answer(
+      renamed, path, tmp_path / 'answers.tsv', 'tsv', line_format=line_format
+    )
   assert not (tmp_path / 'answers.tsv').exists()
 
 
@@ -202,13 +215,13 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize('form', ['tsv', 'jsonl'])
-def test_odd_labels_come_back_as_they_are(model, tmp_path, form):
+@pytest.mark.parametrize('format', ['tsv', 'jsonl'])
+def test_odd_labels_are_preserved(model, tmp_path, format):
   renamed = small.with_labels(model, ODD)
   path = write(tmp_path, ''.join(f'{label}\tnear\t?\n' for label in ODD))
   output = tmp_path / 'answers'
-  ask(renamed, path, output, form, top=V)
-  if form == 'jsonl':
+  answer(renamed, path, output, format, top=V)
+  if format == 'jsonl':
     found = read_json(output)
     assert [line['question'][0] for line in found] == list(ODD)
     for line in found:
@@ -228,17 +241,18 @@ labels = st.text(
 
 @given(st.lists(labels, min_size=1, max_size=6, unique=True))
 @settings(max_examples=40, deadline=None)
-def test_any_labels_come_back_as_they_are(tmp_path_factory, model, some):
+def test_any_labels_are_preserved(tmp_path_factory, model, some):
   words = (*some, *small.ENTITIES[len(some) :])
   renamed = small.with_labels(model, words)
-  asked = [['e19', 'near', '?']]  # a mark of byte order is no first label
-  asked += [[s, 'near', '?'] for s in some]
-  asked += [['?', 'likes', s] for s in some]
+  # First, as a label at the start of a file must not be a byte-order mark.
+  given = [['e19', 'near', '?']]
+  given += [[s, 'near', '?'] for s in some]
+  given += [['?', 'likes', s] for s in some]
   folder = tmp_path_factory.mktemp('any')
-  path = write(folder, ''.join('\t'.join(line) + '\n' for line in asked))
-  found = ask_json(renamed, path, top=V)
-  assert [line['question'] for line in found] == asked
-  assert [line['line'] for line in found] == list(range(1, len(asked) + 1))
+  path = write(folder, ''.join('\t'.join(line) + '\n' for line in given))
+  found = answer_json(renamed, path, top=V)
+  assert [line['question'] for line in found] == given
+  assert [line['line'] for line in found] == list(range(1, len(given) + 1))
   for line in found:
     assert sorted(a['label'] for a in line['answers']) == sorted(words)
 
@@ -246,15 +260,15 @@ def test_any_labels_come_back_as_they_are(tmp_path_factory, model, some):
 # ------------------------------------------------------------------------ input
 
 
-def test_input_of_many_kinds(model, tmp_path):
+def test_compressed_files_and_line_ends(model, tmp_path):
   plain = b'e03\tlikes\t?\n?\tnear\te11\n'
-  expected = ask_json(model, write(tmp_path, plain))
+  expected = answer_json(model, write(tmp_path, plain))
   for name, content in {
-    'asked.gz': gzip.compress(plain),
+    'questions.gz': gzip.compress(plain),
     'crlf': plain.replace(b'\n', b'\r\n'),
     'no_end': plain[:-1],
   }.items():
-    assert ask_json(model, write(tmp_path, content, name)) == expected
+    assert answer_json(model, write(tmp_path, content, name)) == expected
 
 
 def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
@@ -262,16 +276,16 @@ def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
   monkeypatch.setattr(
     'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(plain.encode()))
   )
-  counts, _ = ask(model, '-', '-', form='tsv')
+  counts, _ = answer(model, '-', '-', format='tsv')
   assert counts == (2, 0)
   printed = capfd.readouterr().out
-  ask(model, write(tmp_path, plain), tmp_path / 'answers.tsv', form='tsv')
+  answer(model, write(tmp_path, plain), tmp_path / 'answers.tsv', format='tsv')
   assert printed == (tmp_path / 'answers.tsv').read_text()
   monkeypatch.setattr(
     'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(b'e03\tlikes\n'))
   )
   with pytest.raises(input_lines.StreamError, match=r'^<stdin>:1: '):
-    ask(model, '-', tmp_path / 'answers')
+    answer(model, '-', tmp_path / 'answers')
 
 
 def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
@@ -283,23 +297,23 @@ def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
     with monkeypatch.context() as patched:
       patched.setattr(f'sys.std{name[:-3]}', None)
       with pytest.raises(input_lines.StreamError, match=f'{name} is closed'):
-        ask(model, *arguments)
+        answer(model, *arguments)
   assert not (tmp_path / 'answers').exists()
 
 
 def test_empty_input(model, tmp_path):
   path = write(tmp_path, '')
   output = tmp_path / 'answers'
-  assert ask(model, path, output, 'tsv')[0] == (0, 0)
+  assert answer(model, path, output, 'tsv')[0] == (0, 0)
   assert output.read_text() == '\t'.join(COLUMNS.split()) + '\n'
-  assert ask(model, path, output, 'jsonl')[0] == (0, 0)
+  assert answer(model, path, output, 'jsonl')[0] == (0, 0)
   assert output.read_text() == ''
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Such as `<(zcat asked.gz)`; what is no file is never replaced by one."""
+  """Such as `<(zcat questions.gz)`. A pipe is never replaced by a file."""
   plain = 'e03\tlikes\t?\n'
-  expected = ask_json(model, write(tmp_path, plain))
+  expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
     os.mkfifo(tmp_path / name)
   received = []
@@ -311,7 +325,7 @@ def test_pipes_are_read_and_written(model, tmp_path):
   ]
   for end in ends:
     end.start()
-  ask(model, tmp_path / 'in', tmp_path / 'out')
+  answer(model, tmp_path / 'in', tmp_path / 'out')
   for end in ends:
     end.join(timeout=60)
   assert [json.loads(received[0])] == expected
@@ -319,27 +333,29 @@ def test_pipes_are_read_and_written(model, tmp_path):
 
 
 @pytest.mark.parametrize('count', [7, 8, 9, 16, 17])
-def test_batches_have_no_seams(model, tmp_path, monkeypatch, count):
-  asked = small.every_question()[:count]
-  path = write(tmp_path, ''.join('\t'.join(line) + '\n' for line in asked))
-  whole = ask_json(model, path)
-  monkeypatch.setattr(model._scorer, 'batch_size', 8)
-  assert ask_json(model, path) == whole
-  assert [tuple(line['question']) for line in whole] == asked
+def test_batch_boundaries_do_not_change_answers(
+  model, tmp_path, monkeypatch, count
+):
+  given = small.every_question()[:count]
+  path = write(tmp_path, ''.join('\t'.join(line) + '\n' for line in given))
+  whole = answer_json(model, path)
+  monkeypatch.setattr(model.predictor.scorer, 'batch_size', 8)
+  assert answer_json(model, path) == whole
+  assert [tuple(line['question']) for line in whole] == given
 
 
-def test_who_is_left_without_an_answer_is_counted(model, tmp_path):
+def test_questions_without_an_answer_are_counted(model, tmp_path):
   path = write(tmp_path, 'e03\tlikes\t?\ne04\tlikes\t?\n')
   output = tmp_path / 'answers'
   none = np.zeros(0, np.int64)
-  counts, _ = ask(model, path, output, candidates=none)
+  counts, _ = answer(model, path, output, candidates=none)
   assert counts == (2, 2)
   assert [line['answers'] for line in read_json(output)] == [[], []]
-  assert ask(model, path, output, 'tsv', candidates=none)[0] == (2, 2)
+  assert answer(model, path, output, 'tsv', candidates=none)[0] == (2, 2)
   assert output.read_text() == '\t'.join(COLUMNS.split()) + '\n'
-  # The only candidate is the entity of the first question itself.
+  # The only candidate is the entity of the first question.
   one = np.array([3])
-  counts, _ = ask(model, path, output, candidates=one, exclude_own=True)
+  counts, _ = answer(model, path, output, candidates=one, exclude_own=True)
   assert counts == (2, 1)
   assert [len(line['answers']) for line in read_json(output)] == [0, 1]
 
@@ -369,13 +385,13 @@ BAD = {
 def test_a_bad_line_stops_with_its_number(model, tmp_path, line):
   path = write(tmp_path, f'e03\tlikes\t?\n{line}\ne04\tlikes\t?\n')
   output = write(tmp_path, 'before', 'answers')
-  for form in ('tsv', 'jsonl'):
+  for format in ('tsv', 'jsonl'):
     with pytest.raises(
-      input_lines.StreamError, match=rf'asked\.tsv:2: .*{BAD[line]}'
+      input_lines.StreamError, match=rf'questions\.tsv:2: .*{BAD[line]}'
     ):
-      ask(model, path, output, form)
+      answer(model, path, output, format)
   assert output.read_text() == 'before'
-  assert {p.name for p in tmp_path.iterdir()} == {'asked.tsv', 'answers'}
+  assert {p.name for p in tmp_path.iterdir()} == {'questions.tsv', 'answers'}
 
 
 def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
@@ -385,7 +401,7 @@ def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
   content += b'e\xff03\tlikes\t?\ne04\tlikes\t?\n'
   path = write(tmp_path, content)
   output = tmp_path / 'answers'
-  counts, lines = ask(model, path, output, skip_bad=True)
+  counts, lines = answer(model, path, output, skip_bad=True)
   assert counts == (2, 0)
   assert lines.skipped == len(BAD) + 1
   found = read_json(output)
@@ -395,21 +411,21 @@ def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
   for number in range(2, len(BAD) + 3):
     assert f'skipped {path}:{number}: ' in reported
   with pytest.raises(input_lines.StreamError):
-    ask(model, path, output)
+    answer(model, path, output)
 
 
 def test_undecodable_bytes_stop_with_their_line(model, tmp_path):
   path = write(tmp_path, b'e03\tlikes\t?\ne\xff03\tlikes\t?\n')
-  with pytest.raises(text_files.DataError, match=r'asked\.tsv:2: .*not UTF-8'):
-    ask(model, path, tmp_path / 'answers')
+  with pytest.raises(
+    text_files.DataError, match=r'questions\.tsv:2: .*not UTF-8'
+  ):
+    answer(model, path, tmp_path / 'answers')
   assert not (tmp_path / 'answers').exists()
 
 
-def test_hints_are_looked_for_a_limited_number_of_times(
-  model, tmp_path, capsys
-):
+def test_the_number_of_suggestions_is_limited(model, tmp_path, capsys):
   path = write(tmp_path, 'e3\tlikes\t?\n' * 30)
-  _, lines = ask(model, path, tmp_path / 'answers', skip_bad=True)
+  _, lines = answer(model, path, tmp_path / 'answers', skip_bad=True)
   assert lines.skipped == 30
   reported = capsys.readouterr().err
   assert reported.count('unknown entity') == 30
@@ -419,21 +435,21 @@ def test_hints_are_looked_for_a_limited_number_of_times(
 def test_options_are_checked_before_anything_is_written(model, tmp_path):
   path = write(tmp_path, '')
   with pytest.raises(questions.QuestionError, match='top is 0'):
-    ask(model, path, tmp_path / 'answers', top=0)
+    answer(model, path, tmp_path / 'answers', top=0)
   assert not (tmp_path / 'answers').exists()
 
 
-def test_files_there_are_not(model, tmp_path):
+def test_missing_files(model, tmp_path):
   with pytest.raises(
     text_files.DataError, match=r'nowhere\.tsv: cannot be opened'
   ):
-    ask(model, tmp_path / 'nowhere.tsv', tmp_path / 'answers')
+    answer(model, tmp_path / 'nowhere.tsv', tmp_path / 'answers')
   path = write(tmp_path, 'e03\tlikes\t?\n')
   (tmp_path / 'folder').mkdir()
-  for output in ('folder', 'none/answers', 'asked.tsv/answers'):
+  for output in ('folder', 'none/answers', 'questions.tsv/answers'):
     with pytest.raises(OSError, match=output):
-      ask(model, path, tmp_path / output)
-  assert {p.name for p in tmp_path.iterdir()} == {'asked.tsv', 'folder'}
+      answer(model, path, tmp_path / output)
+  assert {p.name for p in tmp_path.iterdir()} == {'questions.tsv', 'folder'}
   assert not list((tmp_path / 'folder').iterdir())
 
 
@@ -463,7 +479,7 @@ STRANGE = [
 
 
 def mutate(content, generator):
-  """One of many things that go wrong with files."""
+  """Returns the content with one random damage."""
   lines = content.split(b'\n')
   place = generator.randrange(len(content))
   row = generator.randrange(len(lines))
@@ -493,24 +509,24 @@ def mutate(content, generator):
   return b'\n'.join(lines)
 
 
-def try_to_ask(*arguments, **options):
-  """What `ask` returns, or the error that a file of questions may cause."""
+def try_to_answer(*arguments, **options):
+  """Returns the result of `answer`, or the error that its input may cause."""
   try:
-    return ask(*arguments, **options)
+    return answer(*arguments, **options)
   except (input_lines.StreamError, text_files.DataError) as error:
     return error
 
 
 def read_by_hand(content, known_entities):
-  """The labels of each line that can be asked, by its number, and the others.
+  """Returns the labels of valid lines by line number, and the other numbers.
 
-  None if a mark at its start makes the file as a whole unusable.
+  Returns None if the file starts with a byte-order mark, which is an error.
   """
   if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
     return None
   *raw, last = content.split(b'\n')
   returns = bool(raw) and raw[0].endswith(b'\r')
-  # Invalid UTF-8 stands for a line that ends unlike the first.
+  # A line with another line end than the first is replaced by invalid UTF-8.
   raw = [
     line[: -1 if returns else None]
     if line.endswith(b'\r') == returns
@@ -537,26 +553,26 @@ def read_by_hand(content, known_entities):
   return good, bad
 
 
-def test_mutated_files_give_exact_labels_or_a_place(model, tmp_path):
-  """Hundreds of damaged files, each asked strictly and with lines skipped."""
+def test_mutated_files_give_exact_labels_or_an_error(model, tmp_path):
+  """Reads hundreds of damaged files, with bad lines as errors and skipped."""
   renamed = small.with_labels(model, ODD)
-  asked = [(label, 'likes', '?') for label in ODD[::2]]
-  asked += [('?', 'near', label) for label in ODD[1::2]]
-  content = ''.join('\t'.join(line) + '\n' for line in asked).encode()
+  given = [(label, 'likes', '?') for label in ODD[::2]]
+  given += [('?', 'near', label) for label in ODD[1::2]]
+  content = ''.join('\t'.join(line) + '\n' for line in given).encode()
   generator = random.Random(0)
   output = tmp_path / 'answers'
-  outcomes = dict.fromkeys(['unusable', 'stopped', 'all asked'], 0)
+  outcomes = dict.fromkeys(['unusable', 'stopped', 'all answered'], 0)
   for number in range(300):
     start = content.replace(b'\n', b'\r\n') if number % 5 == 0 else content
     path = write(tmp_path, mutate(start, generator))
     expected = read_by_hand(path.read_bytes(), set(ODD))
     for skip_bad in (False, True):
       output.unlink(missing_ok=True)
-      came = try_to_ask(renamed, path, output, top=1, skip_bad=skip_bad)
-      if isinstance(came, Exception):
-        place = str(came).removeprefix(f'{path}:').partition(':')[0]
-        assert str(came).startswith(f'{path}:{place}: ')
-        assert len(str(came)) < 2000
+      result = try_to_answer(renamed, path, output, top=1, skip_bad=skip_bad)
+      if isinstance(result, Exception):
+        place = str(result).removeprefix(f'{path}:').partition(':')[0]
+        assert str(result).startswith(f'{path}:{place}: ')
+        assert len(str(result)) < 2000
         assert not output.exists()
         if expected is None:
           outcomes['unusable'] += 1
@@ -565,35 +581,35 @@ def test_mutated_files_give_exact_labels_or_a_place(model, tmp_path):
           assert int(place) == expected[1][0]
           outcomes['stopped'] += 1
         continue
-      (count, _), lines = came
+      (count, _), lines = result
       good, bad = expected
       assert skip_bad or not bad
       assert lines.skipped == len(bad)
       assert count == len(good)
       found = {line['line']: line['question'] for line in read_json(output)}
       assert found == good
-      outcomes['all asked'] += 1
-  assert min(outcomes.values()) > 20  # all kinds were met
+      outcomes['all answered'] += 1
+  assert min(outcomes.values()) > 20
   assert not [path for path in tmp_path.iterdir() if path.name[0] == '.']
 
 
 def test_mutated_compressed_files(model, tmp_path):
-  """A damaged archive is an error that names it; nothing is made up."""
-  asked = small.every_question()[:40]
-  content = ''.join('\t'.join(line) + '\n' for line in asked).encode()
+  """A damaged archive is an error that names it, or has the same content."""
+  given = small.every_question()[:40]
+  content = ''.join('\t'.join(line) + '\n' for line in given).encode()
   packed = gzip.compress(content, mtime=0)
   generator = random.Random(1)
   output = tmp_path / 'answers'
   errors = 0
   for _ in range(60):
-    path = write(tmp_path, mutate(packed, generator), 'asked.gz')
+    path = write(tmp_path, mutate(packed, generator), 'questions.gz')
     output.unlink(missing_ok=True)
-    came = try_to_ask(model, path, output, top=1)
-    if isinstance(came, Exception):
+    result = try_to_answer(model, path, output, top=1)
+    if isinstance(result, Exception):
       errors += 1
-      assert str(came).startswith(str(path))
+      assert str(result).startswith(str(path))
       assert not output.exists()
       continue
     found = [tuple(line['question']) for line in read_json(output)]
-    assert found == asked  # only the header's time stamp, say, was hit
+    assert found == given  # For example, if only the time stamp is damaged.
   assert errors > 30

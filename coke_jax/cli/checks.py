@@ -1,0 +1,95 @@
+"""Checks of the work folder and of --output before a command starts."""
+
+import os
+
+import ml_collections
+
+from coke_jax import config as config_lib
+from coke_jax import parallel
+from coke_jax.cli import flags
+from coke_jax.predict import export
+from coke_jax.storage import checksums
+from coke_jax.storage import workdir as workdir_lib
+
+# Files of a work folder or an exported model that --output must not replace.
+_MODEL_FILES = (
+  'config.json',
+  'data.npz',
+  'metrics.jsonl',
+  'results.json',
+  'results_valid.json',
+  'vocabulary.json',
+  checksums.NAME,
+)
+
+
+def trained_workdir(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  may_be_exported: bool = True,
+) -> None:
+  """Checks that a folder holds a model trained with these settings.
+
+  Also turns on the compilation cache that the settings name.
+
+  Args:
+    config: the settings.
+    workdir: the path of a work folder or an exported model.
+    may_be_exported: whether an exported model is allowed.
+
+  Raises:
+    config.ConfigError: a setting is not valid.
+    workdir.WorkdirError: the folder has no config.json or other settings, or
+      is an exported model where only a work folder is allowed.
+  """
+  config_lib.validate(config)
+  parallel.use_compilation_cache(config.compilation_cache_dir)
+  files = workdir_lib.Workdir(workdir)
+  if not files.exists:
+    raise workdir_lib.WorkdirError(
+      f'{files.folder}: no config.json: expected a folder written by training'
+    )
+  if export.is_export(workdir) and not may_be_exported:
+    raise workdir_lib.WorkdirError(
+      f'{files.folder}: is an exported model, which is read-only: expected the '
+      'work folder it was exported from'
+    )
+  files.check_config(config)
+
+
+def require_output(output: str, expected: str) -> None:
+  """Raises ConfigError if --output is missing or standard output.
+
+  Args:
+    output: the value of --output.
+    expected: what it should be, for the error message.
+  """
+  if output in ('', flags.STANDARD):
+    raise config_lib.ConfigError(f'no --output: expected {expected}')
+
+
+def protect_files(
+  output: str, input: str, workdir: str | os.PathLike[str]
+) -> None:
+  """Checks that --output replaces neither --input nor a file of the model.
+
+  Args:
+    output: the value of --output.
+    input: the value of --input.
+    workdir: the path of the work folder or exported model.
+
+  Raises:
+    config.ConfigError: it would.
+  """
+  if not os.path.isfile(output):
+    return
+  kept = {input: 'the --input'}
+  for name in os.listdir(workdir):
+    if name in _MODEL_FILES or name.endswith('.safetensors'):
+      kept[os.path.join(workdir, name)] = f'a file of {workdir}'
+  for path, what in kept.items():
+    if os.path.isfile(path) and os.path.samefile(path, output):
+      raise config_lib.ConfigError(
+        f'--output={output} is {what}: expected another file'
+      )

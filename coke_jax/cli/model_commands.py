@@ -1,0 +1,154 @@
+"""Commands that use a trained model: evaluate, predict, embed, export, plot.
+
+The keyword arguments of each function are the flags of the same names; see
+`flags.TABLE` for what they do. Every function takes the settings and the path
+of a work folder. `predict`, `embed` and `plot` also accept an exported model.
+"""
+
+import os
+import sys
+
+import ml_collections
+
+from coke_jax.cli import answer_lines, checks, flags, input_lines
+from coke_jax.plots import draw
+from coke_jax.predict import export as export_lib
+from coke_jax.predict import known_facts, load
+from coke_jax.training import run
+
+
+def evaluate(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  split: str,
+) -> None:
+  """Ranks a split with the best checkpoint and writes the results."""
+  checks.trained_workdir(config, workdir, may_be_exported=False)
+  run.evaluate(config, workdir, split)
+
+
+def predict(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  input: str,
+  output: str,
+  format: str,
+  top: int,
+  new_only: bool,
+  exclude_own: bool,
+  type_matching: bool,
+  on_bad_line: str,
+) -> None:
+  """Answers the questions of a file, or of standard input."""
+  checks.trained_workdir(config, workdir)
+  checks.protect_files(output, input, workdir)
+  lines = input_lines.from_config(config, input, skip_bad=on_bad_line == 'skip')
+  answered, without_answer = answer_lines.answer(
+    load.load(workdir),
+    lines,
+    output,
+    format=format,
+    top=top,
+    restriction=known_facts.Restriction(
+      new_only=new_only,
+      exclude_own=exclude_own,
+      type_matching=type_matching,
+    ),
+  )
+  done = [f'answered {_count(answered, "question")}']
+  if without_answer:
+    done.append(f'no answer to {without_answer:,} of them')
+  _report(done, lines.skipped, output)
+
+
+def embed(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  input: str,
+  output: str,
+  on_bad_line: str,
+  layer: int,
+  static: bool,
+) -> None:
+  """Writes the contextual embeddings of sequences, or static embeddings."""
+  checks.trained_workdir(config, workdir)
+  checks.require_output(output, 'an .npz file, or a folder for the projector')
+  checks.protect_files(output, input, workdir)
+  model = load.load(workdir)
+  if static:
+    embeddings = model.embed_elements()
+    embeddings.save(output)
+    count = len(embeddings.labels)
+    _report([f'embedded {count:,} entities and relations'], 0, output)
+    return
+  lines = input_lines.from_config(config, input, skip_bad=on_bad_line == 'skip')
+  embedded = answer_lines.embed(
+    model, lines, output, None if layer == flags.END else layer
+  )
+  done = [f'embedded {_count(embedded, "sequence")}']
+  _report(done, lines.skipped, output)
+
+
+def export(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  output: str,
+) -> None:
+  """Writes the best checkpoint as a folder of safetensors and JSON files."""
+  checks.trained_workdir(config, workdir, may_be_exported=False)
+  checks.require_output(output, 'a new folder')
+  step = export_lib.write(workdir, output)
+  print(f'checkpoint of step {step:,} written to {output}')
+
+
+def plot(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  output: str,
+  entity: str,
+  relation: str,
+  names: str,
+) -> None:
+  """Draws training curves, ranks, and maps of an entity or of relations."""
+  checks.trained_workdir(config, workdir)
+  checks.require_output(output, 'a folder for the pictures')
+  model = load.load(workdir) if entity or relation else None
+  relations: list[str] = []
+  if model and relation in model.data.vocabulary.relation_ids:
+    relations = [relation]  # its label may contain a comma
+  elif relation:
+    relations = relation.split(',')
+  written = draw.draw(
+    workdir,
+    output,
+    entity=entity or None,
+    relations=relations,
+    names=names or None,
+    model=model,
+  )
+  print('\n'.join(map(str, written)))
+
+
+def _report(done: list[str], skipped: int, output: str) -> None:
+  """Prints a summary to standard error, as answers may go to standard output.
+
+  Args:
+    done: what was done, in parts.
+    skipped: the number of bad lines.
+    output: the value of --output.
+  """
+  if skipped:
+    done = [*done, f'skipped {_count(skipped, "bad line")}']
+  if output != flags.STANDARD:
+    done = [*done, f'written to {output}']
+  print('; '.join(done), file=sys.stderr)
+
+
+def _count(number: int, what: str) -> str:
+  """Returns a number with its noun, such as `1 line` or `2,000 lines`."""
+  return f'{number:,} {what}' + ('' if number == 1 else 's')
