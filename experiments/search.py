@@ -1,6 +1,6 @@
 """Trains a config with all combinations of some settings.
 
-    python experiments/search.py --config=configs/fb15k237_cpu.py --out=search \
+    python -m experiments.search --config=configs/fb15k237_cpu.py --out=search \
       --set model.dropout=0.2,0.3 --set train.target_mass=0.9,0.5
 
 Ranks the combinations by their best validation, as training does with its
@@ -21,10 +21,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction import formats
-from reproduction import options as options_lib
-
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files, workdir
+from experiments.paper import formats
+from experiments.paper import options as options_lib
 
 # Of the valid split; the first of them that a task has decides.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
@@ -86,7 +85,7 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
     Its `step` and `epoch`; `hits@10`, and what the best was chosen by, `mrr` or
     `mean_quantile`.
   """
-  kept = workdir.read_json(folder / 'results_valid.json')['step']
+  kept = json_files.read_json(folder / 'results_valid.json')['step']
   line = next(
     line
     for line in workdir.Workdir(folder).metrics().read()
@@ -104,7 +103,7 @@ def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
   """Writes both files; gives the table, the best combination first."""
   metrics = [name for name in METRICS if name in tried[0]]
   tried = sorted(tried, key=lambda one: -one[metrics[0]])
-  workdir.write_json(out / 'search.json', {'tried': tried})
+  json_files.write_json(out / 'search.json', {'tried': tried})
   table = formats.markdown_table(
     ['settings', 'epoch', *metrics],
     [

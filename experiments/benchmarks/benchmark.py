@@ -1,16 +1,11 @@
 """How fast this machine trains and ranks, beside an equal PyTorch model.
 
-    python experiments/benchmarks/benchmark.py
+    python -m experiments.benchmarks.benchmark
 
 See README.md in this folder, and --help.
 """
 
-import pathlib
-import sys
+from experiments.benchmarks import command
 
 if __name__ == '__main__':
-  # The folder of the package `benchmarks` in the place of the package itself.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
-  from benchmarks import command
-
   command.main()

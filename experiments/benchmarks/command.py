@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction import document
-from reproduction import options as options_lib
-
-from benchmarks import data_sets, plan, processes, report
 from coke_jax.cli import commands
+from experiments.benchmarks import data_sets, plan, processes, report
+from experiments.paper import document
+from experiments.paper import options as options_lib
 
 _DESCRIPTION = """How fast this machine trains and ranks.
 

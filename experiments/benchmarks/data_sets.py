@@ -4,12 +4,12 @@ import dataclasses
 
 import ml_collections
 import numpy as np
-from reproduction import settings as paper_settings
 
-from benchmarks import plan
 from coke_jax import tasks
 from coke_jax.data import arrays, benchmarks, graph, paths, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
+from experiments.benchmarks import plan
+from experiments.paper import settings as paper_settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import plan
+from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
 _TINY_SIZES = (128,)

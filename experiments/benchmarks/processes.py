@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from benchmarks import plan
+from experiments.benchmarks import plan
 
-_EXPERIMENTS = pathlib.Path(__file__).resolve().parents[1]
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
 _PATIENCE_SECONDS = 60  # for a process to end that was told to
 
 Record = dict[str, Any]
@@ -45,7 +45,7 @@ class Worker:
       [
         sys.executable,
         '-m',
-        'benchmarks.worker',
+        'experiments.benchmarks.worker',
         json.dumps(dataclasses.asdict(self.setting)),
       ],
       stdin=subprocess.PIPE,
@@ -111,7 +111,7 @@ def environment(setting: plan.Setting, caches: str) -> dict[str, str]:
     caches: an empty folder for what is compiled.
   """
   variables = dict(os.environ)
-  path = [str(_EXPERIMENTS), variables.get('PYTHONPATH', '')]
+  path = [str(_ROOT), variables.get('PYTHONPATH', '')]
   variables['PYTHONPATH'] = os.pathsep.join(filter(None, path))
   # Compile times are those of a first start, without what was kept elsewhere.
   if setting.dataset in plan.TINY:

@@ -1,6 +1,6 @@
 """Where the time of a training step goes, by part of the model.
 
-    python experiments/benchmarks/profile_step.py --layers=12
+    python -m experiments.benchmarks.profile_step --layers=12
 
 Trains random triples with the counts of FB15k-237 for some steps under the
 profiler of jax, and adds up the time of all compiled operations by what they
@@ -16,10 +16,8 @@ import gzip
 import itertools
 import json
 import os
-import pathlib
 import re
 import resource
-import sys
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -84,7 +82,7 @@ def profile(
   """
   import jax
 
-  from benchmarks import coke_steps, data_sets
+  from experiments.benchmarks import coke_steps, data_sets
 
   config = data_sets.make_config(setting)
   config.train.steps_per_call = steps_per_call
@@ -121,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   parser.add_argument('--steps-per-call', type=int, default=8)
   parser.add_argument('--calls', type=int, default=2, help='of the profile')
   given = parser.parse_args(arguments)
-  from benchmarks import plan
+  from experiments.benchmarks import plan
 
   setting = plan.Setting(
     'training',
@@ -148,6 +146,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == '__main__':
-  # The folder of the package `benchmarks` in the place of the package itself.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
   main()

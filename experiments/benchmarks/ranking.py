@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks import coke_steps, data_sets, memory, plan
 from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import ranker
 from coke_jax.model import encoder
+from experiments.benchmarks import coke_steps, data_sets, memory, plan
 
 
 class Evaluation:

@@ -5,11 +5,10 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction import formats
-
-from benchmarks import plan
 from coke_jax.data import atomic_files
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
+from experiments.benchmarks import plan
+from experiments.paper import formats
 
 Record = dict[str, Any]
 
@@ -159,7 +158,7 @@ def _spread(values: Sequence[float]) -> float:
 def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
   """Writes <folder>/<name>.json and <name>.md; returns the latter."""
   folder.mkdir(parents=True, exist_ok=True)
-  workdir.write_json(folder / f'{name}.json', results)
+  json_files.write_json(folder / f'{name}.json', results)
   page = folder / f'{name}.md'
   with atomic_files.whole_file(page) as temporary:
     temporary.write_text(render(results), encoding='utf-8')

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-from benchmarks import data_sets, flops, memory, plan
 from coke_jax.data import batches as batches_lib
 from coke_jax.training import train_step
+from experiments.benchmarks import data_sets, flops, memory, plan
 
 
 class Stepper(Protocol):
@@ -164,9 +164,9 @@ def _endless(
 def _import_steps(setting: plan.Setting) -> Callable[[Any, Any], Stepper]:
   """What makes a framework's steps; a process loads one framework alone."""
   if setting.framework == 'torch':
-    from benchmarks import torch_steps
+    from experiments.benchmarks import torch_steps
 
     return functools.partial(torch_steps.Steps, compiled=setting.compiled)
-  from benchmarks import coke_steps
+  from experiments.benchmarks import coke_steps
 
   return coke_steps.Steps

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 import ml_collections
 import torch
 
-from benchmarks import torch_model
 from coke_jax import tasks
 from coke_jax.data import batches as batches_lib
-from coke_jax.training import train_step
+from coke_jax.training import setup as setup_lib
+from experiments.benchmarks import torch_model
 
 _CLASSES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
@@ -34,7 +34,7 @@ class Steps:
       compiled: whether torch.compile makes the forward and backward pass.
     """
     vocabulary = task.data.vocabulary
-    self.training_set = train_step.build_training_set(
+    self.training_set = setup_lib.build_training_set(
       config, task.training_queries(), vocabulary.pad_id
     )
     self.device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')

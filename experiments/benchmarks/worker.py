@@ -1,6 +1,6 @@
 """A process that measures one setting, step by step as it is told.
 
-    python -m benchmarks.worker '{"kind": "training", ...}'
+    python -m experiments.benchmarks.worker '{"kind": "training", ...}'
 
 Reads one of COMMANDS a line, answers each with a line of JSON, and ends after
 the last of them, or when its input does.
@@ -14,7 +14,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from benchmarks import plan
+from experiments.benchmarks import plan
 
 COMMANDS = ('prepare', 'measure', 'finish')
 _WORKLOADS = {
@@ -34,7 +34,8 @@ class Machine:
   def prepare(self) -> dict[str, Any]:
     """Commit, versions, device, and whether it is a GPU."""
     import jax
-    from reproduction import provenance
+
+    from experiments.paper import provenance
 
     described = provenance.describe()
     torch = torch_version()
@@ -64,7 +65,7 @@ def main(arguments: list[str]) -> None:
   hold_to_cores(setting.threads)
   replies = _take_output()
   name, workload_name = _WORKLOADS[setting.kind]
-  module = importlib.import_module(f'benchmarks.{name}')
+  module = importlib.import_module(f'experiments.benchmarks.{name}')
   if setting.framework == 'torch':
     import torch
 

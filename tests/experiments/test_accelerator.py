@@ -10,7 +10,7 @@ import tarfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / 'experiments' / 'accelerator' / 'run.sh'
+SCRIPT = ROOT / 'experiments' / 'benchmarks' / 'run.sh'
 
 
 def run(out, *flags):

@@ -12,15 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from benchmarks import (
-  command,
-  data_sets,
-  flops,
-  plan,
-  processes,
-  profile_step,
-  report,
-)
 
 from coke_jax import parallel, tasks
 from coke_jax.data import batches as batches_lib
@@ -29,6 +20,16 @@ from coke_jax.data import graph as graph_lib
 from coke_jax.model import encoder
 from coke_jax.model import loss as loss_lib
 from coke_jax.training import optimizer, train_state, train_step
+from coke_jax.training import setup as setup_lib
+from experiments.benchmarks import (
+  command,
+  data_sets,
+  flops,
+  plan,
+  processes,
+  profile_step,
+  report,
+)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / 'experiments'
@@ -42,7 +43,8 @@ SIZES = {
 
 def run_script(*flags):
   return subprocess.run(
-    [sys.executable, str(EXPERIMENTS / 'benchmarks' / 'benchmark.py'), *flags],
+    [sys.executable, '-m', 'experiments.benchmarks.benchmark', *flags],
+    cwd=ROOT,
     capture_output=True,
     text=True,
     check=False,
@@ -327,7 +329,7 @@ def to_torch(params, torch):
 def both():
   """A training of ours, and the PyTorch one with the same parameters."""
   torch = pytest.importorskip('torch')
-  from benchmarks import torch_steps
+  from experiments.benchmarks import torch_steps
 
   config, task = tiny_task(tiny_setting())
   config.model.update({**SIZES, 'dropout': 0.0})
@@ -350,7 +352,7 @@ def both():
 def test_both_models_are_equal(both):
   config, coke, params, theirs = both
   torch = pytest.importorskip('torch')
-  from benchmarks import torch_model
+  from experiments.benchmarks import torch_model
 
   for batch in theirs.training_set.epoch(0):
     if (batch['answers'] == batches_lib.PAD_ANSWER).any():
@@ -372,7 +374,7 @@ def test_both_models_are_equal(both):
 def test_both_trainings_are_equal(both):
   """Clipping, optimizer and schedule: the losses stay together."""
   config, coke, params, theirs = both
-  transformation, _ = train_state.build_optimizer(
+  transformation, _ = setup_lib.build_optimizer(
     config, round(2 * theirs.training_set.steps_per_epoch)
   )
   step = train_step.make_train_step(
@@ -398,7 +400,7 @@ def test_both_trainings_are_equal(both):
 
 def test_the_schedules_are_equal():
   pytest.importorskip('torch')
-  from benchmarks import torch_steps
+  from experiments.benchmarks import torch_steps
 
   for num_steps, warmup in ((20, 0.1), (20, 0.0), (7, 0.5)):
     ours = optimizer.learning_rate_schedule(0.5, num_steps, warmup)
@@ -437,14 +439,14 @@ def test_environment_of_a_process():
   assert variables['NPROC'] == variables['OMP_NUM_THREADS'] == '2'
   assert variables['JAX_ENABLE_COMPILATION_CACHE'] == 'false'
   assert variables['TORCHINDUCTOR_CACHE_DIR'] == 'somewhere'
-  assert str(EXPERIMENTS) in variables['PYTHONPATH'].split(os.pathsep)
+  assert str(ROOT) in variables['PYTHONPATH'].split(os.pathsep)
 
 
 def test_each_length_is_timed_by_itself():
-  from benchmarks import stepping
+  from experiments.benchmarks import stepping
 
   config, task = tiny_task(tiny_setting())
-  whole = train_step.build_training_set(
+  whole = setup_lib.build_training_set(
     config, task.training_queries(), task.data.vocabulary.pad_id
   )
   parts = stepping.by_length(whole)
@@ -455,7 +457,7 @@ def test_each_length_is_timed_by_itself():
   for length, part in parts.items():
     assert {b['tokens'].shape for b in part.epoch(0)} == {(32, length)}
   config, task = tiny_task(tiny_setting(dataset='tiny'))
-  whole = train_step.build_training_set(
+  whole = setup_lib.build_training_set(
     config, task.training_queries(), task.data.vocabulary.pad_id
   )
   assert stepping.by_length(whole) == {3: whole}
@@ -490,10 +492,11 @@ def test_slow_trainings_have_one_round(monkeypatch):
 
 
 def test_a_profile_adds_up_the_time_of_a_step():
-  script = EXPERIMENTS / 'benchmarks' / 'profile_step.py'
+  script = 'experiments.benchmarks.profile_step'
   flags = '--dataset=tiny --layers=1 --batch-size=32 --steps-per-call=2'
   done = subprocess.run(
-    [sys.executable, str(script), *flags.split(), '--calls=1'],
+    [sys.executable, '-m', script, *flags.split(), '--calls=1'],
+    cwd=ROOT,
     capture_output=True,
     text=True,
     check=False,

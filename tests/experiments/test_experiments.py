@@ -10,17 +10,17 @@ import subprocess
 import sys
 
 import pytest
-from reproduction import (
+
+from coke_jax import config as config_lib
+from experiments.paper import (
   document,
   formats,
   options,
-  paper,
+  published,
   report,
   runs,
   settings,
 )
-
-from coke_jax import config as config_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / 'experiments'
@@ -41,7 +41,7 @@ LABEL = 'smoke: stand-in graph countries'
 
 def run_script(name, *flags):
   done = subprocess.run(
-    [sys.executable, str(EXPERIMENTS / f'{name}.py'), *flags],
+    [sys.executable, '-m', f'experiments.{name}', *flags],
     cwd=ROOT,
     env={name: os.environ[name] for name in os.environ if name != 'PYTHONPATH'},
     capture_output=True,
@@ -64,7 +64,7 @@ def smoke(tmp_path_factory, request):
   with (shared / 'smoke.lock').open('w') as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
     if not (out / 'progress.json').is_file():
-      done = run_script('all', '--budget=smoke', f'--out={out}')
+      done = run_script('paper.all', '--budget=smoke', f'--out={out}')
       assert done.returncode == 0, done.stdout + done.stderr
   return out
 
@@ -102,8 +102,8 @@ def test_numbers_are_those_of_the_work_folders(smoke):
   measured = read(smoke / 'runs' / 'countries-smoke-seed0' / 'results.json')
   for row in rows:
     for metric, printed in zip(
-      paper.LINK_PREDICTION_METRICS,
-      paper.LINK_PREDICTION[row['dataset']],
+      published.LINK_PREDICTION_METRICS,
+      published.LINK_PREDICTION[row['dataset']],
       strict=True,
     ):
       number = row['numbers'][metric]
@@ -154,7 +154,7 @@ def test_parameter_counts_are_the_papers(smoke):
 def test_again_does_nothing(smoke):
   files = [path for path in smoke.rglob('*') if path.is_file()]
   before = {path: path.stat().st_mtime_ns for path in files}
-  done = run_script('all', '--budget=smoke', f'--out={smoke}')
+  done = run_script('paper.all', '--budget=smoke', f'--out={smoke}')
   assert done.returncode == 0
   assert done.stdout.count('complete, skipped') == len(SCRIPTS)
   files = [path for path in smoke.rglob('*') if path.is_file()]
@@ -164,7 +164,7 @@ def test_again_does_nothing(smoke):
 def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   out = shutil.copytree(smoke, tmp_path / 'copy')
   asked = options.Options('smoke', out)
-  all_ = importlib.import_module('all')
+  all_ = importlib.import_module('experiments.paper.all')
   script = all_.SCRIPTS['link_prediction']
   entry = read(out / 'progress.json')['link_prediction']
   assert all_._is_complete(script, asked, entry)
@@ -178,7 +178,7 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
 def test_maps_are_kept_where_their_model_is_not_and_is_not_asked_for(
   smoke, tmp_path, capsys
 ):
-  maps = importlib.import_module('contextual_maps')
+  maps = importlib.import_module('experiments.paper.contextual_maps')
   kept = (smoke / 'contextual_maps.json').read_bytes()
   (tmp_path / 'contextual_maps.json').write_bytes(kept)
   maps.make(options.Options('smoke', tmp_path, datasets=('WN18RR',)))
@@ -195,7 +195,7 @@ def test_epochs_until_the_best_validation():
 
 
 def test_a_script_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
-  all_ = importlib.import_module('all')
+  all_ = importlib.import_module('experiments.paper.all')
   done = []
 
   def fail(_):
@@ -332,19 +332,19 @@ def test_the_papers_numbers():
     pytest.skip('no copy of the paper beside this repository')
   printed = read(path)
   metrics = printed['link_prediction'].pop('metrics')
-  assert metrics == list(paper.LINK_PREDICTION_METRICS)
-  assert set(printed['link_prediction']) == set(paper.LINK_PREDICTION)
+  assert metrics == list(published.LINK_PREDICTION_METRICS)
+  assert set(printed['link_prediction']) == set(published.LINK_PREDICTION)
   for dataset, numbers in printed['link_prediction'].items():
-    assert numbers['CoKE'] == list(paper.LINK_PREDICTION[dataset])
+    assert numbers['CoKE'] == list(published.LINK_PREDICTION[dataset])
     coke = (numbers['parameters_million'], *numbers['CoKE'][:2])
-    assert paper.PARAMETERS[dataset]['CoKE'] == coke
+    assert published.PARAMETERS[dataset]['CoKE'] == coke
     counts = printed['datasets'][dataset]
     labels = (counts['entities'], counts['relations'])
-    assert paper.LABELS[dataset] == labels
-  assert printed['path_queries'].pop('metrics') == list(paper.PATH_METRICS)
+    assert published.LABELS[dataset] == labels
+  assert printed['path_queries'].pop('metrics') == list(published.PATH_METRICS)
   assert printed['path_queries'] == {
     dataset: {str(k): list(some) for k, some in by_length.items()}
-    for dataset, by_length in paper.PATH_QUERIES.items()
+    for dataset, by_length in published.PATH_QUERIES.items()
   }
 
 
@@ -421,7 +421,7 @@ def test_tables_of_the_page(tmp_path):
 
 def test_throughput(tmp_path):
   done = run_script(
-    'throughput',
+    'benchmarks.throughput',
     '--budget=smoke',
     '--steps=2',
     '--datasets=FB15k',

@@ -4,10 +4,10 @@ import json
 import pathlib
 
 import pytest
-import search
 
-EXPERIMENTS = pathlib.Path(__file__).resolve().parents[2] / 'experiments'
-CONFIG = EXPERIMENTS / 'robustness' / 'tiny.py'
+from experiments import search
+
+CONFIG = pathlib.Path(__file__).resolve().parents[1] / 'robustness' / 'tiny.py'
 
 
 def test_all_combinations():

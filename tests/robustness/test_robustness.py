@@ -1,4 +1,4 @@
-"""Short forms of `experiments/robustness`."""
+"""Short forms of the scripts of this folder."""
 
 import pathlib
 import re
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-SCRIPTS = pathlib.Path(__file__).parents[2] / 'experiments' / 'robustness'
+SCRIPTS = pathlib.Path(__file__).parent
 
 
 def outcome(script: str, *flags: str) -> str:

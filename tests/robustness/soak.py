@@ -1,6 +1,6 @@
 """An hour of training with validations and checkpoints: is memory flat?
 
-    python experiments/robustness/soak.py --minutes=60 --folder=soak
+    python tests/robustness/soak.py --minutes=60 --folder=soak
 
 Trains a tiny model, validating and saving every few seconds, and notes its
 resident memory as it goes. The process is held (SIGSTOP) for a part of the

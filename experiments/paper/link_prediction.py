@@ -1,6 +1,6 @@
 """Link prediction on FB15k, WN18, FB15k-237 and WN18RR (paper, section 4.1).
 
-    python experiments/link_prediction.py --budget=cpu
+    python -m experiments.paper.link_prediction --budget=cpu
 
 Trains a model for each data set, ranks both ends of every test triple in the
 filtered setting, and compares with the paper's tables.
@@ -8,8 +8,8 @@ filtered setting, and compares with the paper's tables.
 
 from collections.abc import Sequence
 
-from reproduction import formats, paper, report, runs, settings
-from reproduction import options as options_lib
+from experiments.paper import formats, published, report, runs, settings
+from experiments.paper import options as options_lib
 
 NAME = 'link_prediction'
 TITLE = 'Link prediction, test split, filtered'
@@ -23,13 +23,13 @@ def needed_runs(options: options_lib.Options) -> list[settings.Run]:
 def make(options: options_lib.Options) -> None:
   """Trains what is missing and writes the table."""
   runs.ensure_all(needed_runs(options), options.out)
-  metrics = paper.LINK_PREDICTION_METRICS
+  metrics = published.LINK_PREDICTION_METRICS
   rows, lines, all_records = [], [], []
   for dataset in settings.TRIPLES:
     run = options.run(dataset)
     records = runs.load_records(run, options.out)
     ours = [record['results']['both'] for record in records]
-    numbers = report.compare(metrics, ours, paper.LINK_PREDICTION[dataset])
+    numbers = report.compare(metrics, ours, published.LINK_PREDICTION[dataset])
     row = report.make_row(run, records, numbers)
     rows.append(row)
     lines += report.comparison_lines(dataset, row, metrics)

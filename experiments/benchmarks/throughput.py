@@ -1,6 +1,6 @@
 """How long the paper's settings would take on the devices at hand.
 
-    python experiments/throughput.py
+    python -m experiments.benchmarks.throughput
 
 Trains each model of the paper's tables for some steps, without keeping it, and
 multiplies the mean time of a step by the steps of the whole training. Compiling
@@ -17,14 +17,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import coke_steps
-from reproduction import document, provenance, runs, settings, throughput_table
-from reproduction import options as options_lib
-
 from coke_jax import parallel, tasks
 from coke_jax.cli import commands
 from coke_jax.data import batches
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
+from experiments.benchmarks import coke_steps
+from experiments.paper import (
+  document,
+  provenance,
+  runs,
+  settings,
+  throughput_table,
+)
+from experiments.paper import options as options_lib
 
 
 def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
@@ -41,7 +46,7 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
   steps = coke_steps.Steps(config, task)
   compiled: set[tuple[int, ...]] = set()
   seconds, count = 0.0, 0
-  for together in batches.runs(
+  for together in batches.chunks(
     steps.training_set.epoch(0), steps.steps_per_call, lambda _: False
   ):
     started = time.perf_counter()
@@ -105,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
       sys.exit(f'error: {error}')
   path = out / f'{_slug(parallel.describe_devices())}.json'
   out.mkdir(parents=True, exist_ok=True)
-  workdir.write_json(path, {'measurements': _merged(path, measured)})
+  json_files.write_json(path, {'measurements': _merged(path, measured)})
   print(throughput_table.render(out))
   print(f'written to {path}')
   if not given.out:
@@ -118,7 +123,7 @@ def _merged(
   """Earlier measurements of other models there, and these."""
   models = {one['model']: one for one in measured}
   if path.is_file():
-    earlier = workdir.read_json(path)['measurements']
+    earlier = json_files.read_json(path)['measurements']
     models = {one['model']: one for one in earlier} | models
   return list(models.values())
 

@@ -2,10 +2,10 @@
 # FB15k-237 with the paper's model on one GPU or TPU, in at most 10 minutes.
 #
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
-#     bash experiments/accelerator/run.sh [--minutes=8] [--smoke]
+#     bash experiments/benchmarks/run.sh [--minutes=8] [--smoke]
 #
 # Needs the package's dependencies and matplotlib, but no network. See
-# experiments/accelerator/train.py for what it does and writes; `--smoke` takes
+# experiments/benchmarks/accelerator.py for what it does and writes; `--smoke` takes
 # a minute on a CPU, with the graph that ships with the package.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,9 +13,9 @@ out="${OUT:-accelerator_results}"
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONPATH="$PWD:$PWD/experiments${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 export PYTHONUNBUFFERED=1
-python3 experiments/accelerator/train.py --out="$out" --work="$work/run" "$@" \
+python3 -m experiments.benchmarks.accelerator --out="$out" --work="$work/run" "$@" \
   2>&1 | tee "$out/log.txt"
 # The model as safetensors and JSON, in pieces that any mail would take:
 #   cat model.tar.gz.* | tar xz

@@ -1,6 +1,6 @@
 """Every table and figure of the paper, in order.
 
-    python experiments/all.py --budget=cpu
+    python -m experiments.paper.all --budget=cpu
 
 Runs the scripts of this folder. One that fails does not keep the others from
 running. Called again, it goes on where it stopped: finished models are reused,
@@ -17,17 +17,18 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-import contextual_maps
-import link_prediction
-import parameters
-import path_queries
-import single_hop_from_paths
-from reproduction import options as options_lib
-from reproduction import runs
-
 from coke_jax import config as config_lib
 from coke_jax.cli import commands
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
+from experiments.paper import (
+  contextual_maps,
+  link_prediction,
+  parameters,
+  path_queries,
+  runs,
+  single_hop_from_paths,
+)
+from experiments.paper import options as options_lib
 
 SCRIPTS: dict[str, ModuleType] = {
   module.NAME: module
@@ -56,7 +57,7 @@ def run_all(
     The names of those that failed.
   """
   path = options.out / _PROGRESS
-  progress = workdir.read_json(path) if path.is_file() else {}
+  progress = json_files.read_json(path) if path.is_file() else {}
   failed = []
   for name in only:
     script = SCRIPTS[name]
@@ -75,7 +76,7 @@ def run_all(
       'seconds': round(time.monotonic() - started, 1),
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    workdir.write_json(path, progress)
+    json_files.write_json(path, progress)
   return failed
 
 

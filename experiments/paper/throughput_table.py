@@ -3,13 +3,15 @@
 import pathlib
 from typing import Any
 
-from coke_jax.storage import workdir
-from reproduction import formats
+from coke_jax.storage import json_files
+from experiments.paper import formats
 
 
 def render(folder: pathlib.Path) -> str:
   """A table of all measurements in a folder, or that there are none."""
-  measured = [workdir.read_json(path) for path in sorted(folder.glob('*.json'))]
+  measured = [
+    json_files.read_json(path) for path in sorted(folder.glob('*.json'))
+  ]
   lines = [line for one in measured for line in map(_line, one['measurements'])]
   if not lines:
     return '**Not measured yet.**\n'

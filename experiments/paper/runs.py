@@ -21,9 +21,9 @@ from coke_jax import tasks
 from coke_jax.cli import commands
 from coke_jax.data import paths as paths_lib
 from coke_jax.model import encoder
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files, workdir
 from coke_jax.training import run as run_lib
-from reproduction import provenance, settings
+from experiments.paper import provenance, settings
 
 Record = dict[str, Any]
 # Fields in which the models of one row of a table may differ.
@@ -62,7 +62,7 @@ def ensure(run: settings.Run, out: pathlib.Path) -> Record:
       run_lib.train_and_evaluate(run.config, str(place.folder))
   record = _make_record(run, place, sittings)
   (out / 'records').mkdir(parents=True, exist_ok=True)
-  workdir.write_json(_record_path(run.name, out), record)
+  json_files.write_json(_record_path(run.name, out), record)
   return record
 
 
@@ -86,7 +86,7 @@ def is_finished(run: settings.Run, out: pathlib.Path) -> bool:
 
 def load_record(run: settings.Run, out: pathlib.Path) -> Record:
   """The record of a model that was trained."""
-  record: Record = workdir.read_json(_record_path(run.name, out))
+  record: Record = json_files.read_json(_record_path(run.name, out))
   return record
 
 
@@ -102,7 +102,7 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
   found = []
   defaults = config_lib.flatten(config_lib.default_config())
   for path in (out / 'records').glob(f'{run.key}-seed*.json'):
-    record = workdir.read_json(path)
+    record = json_files.read_json(path)
     recorded = {**defaults, **record['config']}
     differing = [
       field
@@ -125,7 +125,7 @@ class Sittings:
     self._path = folder.with_name(f'{folder.name}.sittings.json')
     self.entries: list[dict[str, Any]] = []
     if self._path.is_file():
-      self.entries = workdir.read_json(self._path)
+      self.entries = json_files.read_json(self._path)
 
   @property
   def finished(self) -> bool:
@@ -175,7 +175,7 @@ class Sittings:
 
   def _write(self) -> None:
     self._path.parent.mkdir(parents=True, exist_ok=True)
-    workdir.write_json(self._path, self.entries)
+    json_files.write_json(self._path, self.entries)
 
 
 def _prepare(run: settings.Run, out: pathlib.Path) -> None:
@@ -200,7 +200,7 @@ def _make_record(
   lines = [line for line in place.metrics().read() if line['kind'] == 'train']
   epochs = lines[-1]['epoch']
   instances, seconds = _training_time(task, lines)
-  results = workdir.read_json(place.folder / 'results.json')
+  results = json_files.read_json(place.folder / 'results.json')
   trained = sittings.entries[-1]
   return {
     'name': run.name,

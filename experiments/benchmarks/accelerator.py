@@ -1,6 +1,6 @@
 """Trains the paper's model of FB15k-237 as long as the given minutes allow.
 
-    python experiments/accelerator/train.py --out=DIR --work=DIR --minutes=8
+    python -m experiments.benchmarks.accelerator --out=DIR --work=DIR
 
 1. Says versions and devices; without a GPU or TPU it goes no further.
 2. Times steps at several batch sizes, in float32 and bfloat16, both kinds of
@@ -25,15 +25,15 @@ from typing import Any
 
 import jax
 import ml_collections
-from benchmarks import coke_steps
-from reproduction import settings
 
 from coke_jax import parallel, tasks
 from coke_jax.cli import commands
 from coke_jax.data import batches as batches_lib
 from coke_jax.plots import draw
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
 from coke_jax.training import run
+from experiments.benchmarks import coke_steps
+from experiments.paper import settings
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 ROWS_IN_TRAINING = 1024
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   try:
     task = tasks.make_task(config, tasks.read_data(config))
     measured = measure_all(config, task, given.smoke)
-    workdir.write_json(
+    json_files.write_json(
       given.out / 'throughput.json', {**found, 'measured': measured}
     )
     if given.only_measure:

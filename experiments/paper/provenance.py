@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from coke_jax import parallel
-from reproduction import settings
+from experiments.paper import settings
 
 _PACKAGES = ('coke_jax', 'jax', 'jaxlib', 'flax', 'optax', 'numpy')
 # Changes elsewhere, such as in results, change no number.

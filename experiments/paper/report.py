@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from coke_jax.storage import workdir
-from reproduction import document, formats, runs, settings
+from coke_jax.storage import json_files
+from experiments.paper import document, formats, runs, settings
 
 Cell = str | None  # None: nothing to show
 
@@ -219,7 +219,7 @@ def write(
     **(more or {}),
     'runs': {record['name']: record for record in records},
   }
-  workdir.write_json(out / f'{name}.json', numbers)
+  json_files.write_json(out / f'{name}.json', numbers)
   (out / f'{name}.md').write_text(text, encoding='utf-8')
   document.update(out)
   print(f'\n{text}\nwritten to {out / name}.json and .md')

@@ -1,7 +1,7 @@
 """Damages every file of a work folder: is training right, or refused?
 
-    python experiments/robustness/damage.py            # all: an hour
-    python experiments/robustness/damage.py --cases=20
+    python tests/robustness/damage.py            # all: an hour
+    python tests/robustness/damage.py --cases=20
 
 A training is stopped before its end. For each file it has left and each kind
 of damage, it goes on in a copy. Either it comes to the same numbers as in an

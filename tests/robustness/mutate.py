@@ -1,6 +1,6 @@
 """Mutated input files: exactly the labels that are there, or an error.
 
-    python experiments/robustness/mutate.py --inputs=40000
+    python tests/robustness/mutate.py --inputs=40000
 
 Files of triples and of paths are damaged at random (bytes flipped, lines cut,
 fields added, encodings and line ends changed, ...), in all layouts and

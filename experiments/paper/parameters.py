@@ -1,10 +1,10 @@
 """Parameter efficiency on the four benchmarks (paper, section 4.1).
 
-    python experiments/parameters.py --budget=cpu
+    python -m experiments.paper.parameters --budget=cpu
 
 Counts the parameters of our models at the paper's settings, beside what the
 paper prints for RotatE, TuckER and CoKE. Trains nothing: MRR and hits@1 are
-those that experiments/link_prediction.py measured at this budget, with the
+those that link_prediction.py measured at this budget, with the
 parameters of the models that were trained there.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-from reproduction import formats, paper, report, runs, settings
-from reproduction import options as options_lib
 
 from coke_jax import tasks
 from coke_jax.data import vocabulary
 from coke_jax.model import encoder
+from experiments.paper import formats, published, report, runs, settings
+from experiments.paper import options as options_lib
 
 NAME = 'parameters'
 TITLE = 'Parameter efficiency'
@@ -32,7 +32,7 @@ def needed_runs(options: options_lib.Options) -> list[settings.Run]:
 def make(options: options_lib.Options) -> None:
   """Counts, and writes the table."""
   rows, lines, all_records = [], [], []
-  for dataset, printed in paper.PARAMETERS.items():
+  for dataset, printed in published.PARAMETERS.items():
     run = options.run(dataset)
     records = runs.load_records(run, options.out)
     counted = count_paper_parameters(dataset) / 1e6
@@ -110,7 +110,7 @@ def make(options: options_lib.Options) -> None:
 
 def count_paper_parameters(dataset: str) -> int:
   """Parameters of our model at the paper's settings, without data."""
-  entities, relations = paper.LABELS[dataset]
+  entities, relations = published.LABELS[dataset]
   labels = vocabulary.Vocabulary(
     tuple(map(str, range(entities))), tuple(map(str, range(relations)))
   )

@@ -1,9 +1,9 @@
 """Link prediction on the test paths of one relation (paper, section 4.2).
 
-    python experiments/single_hop_from_paths.py --budget=cpu
+    python -m experiments.paper.single_hop_from_paths --budget=cpu
 
 Do longer training paths help with single hops? The models of
-experiments/path_queries.py, PATHS <= k for k = 1 to 5, rank both ends of the
+path_queries.py, PATHS <= k for k = 1 to 5, rank both ends of the
 test paths of length 1 in the filtered setting. The paper draws bars and prints
 no numbers; what its text says of them is checked.
 """
@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from reproduction import formats, paper, report, runs, settings
-from reproduction import options as options_lib
 
 from coke_jax.plots import plot_style
+from experiments.paper import formats, published, report, runs, settings
+from experiments.paper import options as options_lib
 
 NAME = 'single_hop_from_paths'
 TITLE = 'Link prediction on test paths of one relation, filtered'
-_METRICS = paper.LINK_PREDICTION_METRICS
+_METRICS = published.LINK_PREDICTION_METRICS
 _METRIC_NAMES = ('MRR', 'hits@1', 'hits@3', 'hits@10')
 
 

@@ -1,6 +1,6 @@
 """Path query answering on PathQueryWN and PathQueryFB (paper, section 4.2).
 
-    python experiments/path_queries.py --budget=cpu
+    python -m experiments.paper.path_queries --budget=cpu
 
 Trains a model on the paths of at most k relations, for k = 1 to 5, and asks it
 the test paths of all lengths: PATHS <= k in the paper's table.
@@ -8,8 +8,8 @@ the test paths of all lengths: PATHS <= k in the paper's table.
 
 from collections.abc import Sequence
 
-from reproduction import formats, paper, report, runs, settings
-from reproduction import options as options_lib
+from experiments.paper import formats, published, report, runs, settings
+from experiments.paper import options as options_lib
 
 NAME = 'path_queries'
 TITLE = 'Path query answering, test paths of all lengths'
@@ -23,9 +23,9 @@ def needed_runs(options: options_lib.Options) -> list[settings.Run]:
 def make(options: options_lib.Options) -> None:
   """Trains what is missing and writes the table."""
   runs.ensure_all(needed_runs(options), options.out)
-  metrics = paper.PATH_METRICS
+  metrics = published.PATH_METRICS
   rows, lines, all_records = [], [], []
-  for dataset, printed in paper.PATH_QUERIES.items():
+  for dataset, printed in published.PATH_QUERIES.items():
     for length in settings.path_lengths(options.budget):
       run = options.run(dataset, length)
       records = runs.load_records(run, options.out)

@@ -9,7 +9,7 @@ import pathlib
 import re
 
 from coke_jax.data import atomic_files
-from reproduction import settings, throughput_table
+from experiments.paper import settings, throughput_table
 
 PAGE = settings.ROOT / 'docs' / 'reproduction.md'
 RESULTS = settings.ROOT / 'experiments' / 'results'

@@ -1,9 +1,9 @@
 """Contextual embeddings in the plane (paper, section 4.3).
 
-    python experiments/contextual_maps.py --budget=cpu
+    python -m experiments.paper.contextual_maps --budget=cpu
 
 Draws the paper's two t-SNE maps with the FB15k model of
-experiments/link_prediction.py: the film The King's Speech in all its training
+link_prediction.py: the film The King's Speech in all its training
 triples, coloured by relation, and the relations between films and directors,
 coloured by director. The paper prints no numbers for them; two measures say
 how far its two observations hold, that states cluster by relation or director,
@@ -14,14 +14,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from reproduction import formats, report, runs, settings
-from reproduction import options as options_lib
-
 import coke_jax
 from coke_jax.data import benchmarks, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.plots import contextual_maps, map_plots, map_selection, plot_style
 from coke_jax.plots import readable_names as names_lib
+from experiments.paper import formats, report, runs, settings
+from experiments.paper import options as options_lib
 
 NAME = 'contextual_maps'
 TITLE = 'Contextual embeddings by t-SNE'

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from coke_jax.cli import commands
-from reproduction import settings
+from experiments.paper import settings
 
 _INTERRUPTED = 130  # what a shell expects after Ctrl-C
 DATASETS = (*settings.TRIPLES, *settings.PATHS)

@@ -1,6 +1,6 @@
 """Kills real trainings again and again: is what comes out the same, bit by bit?
 
-    python experiments/robustness/kill.py --kills=50 --runs=5
+    python tests/robustness/kill.py --kills=50 --runs=5
 
 For each run, a graph and settings are drawn, and trained once undisturbed.
 Then the same training is started in another folder and killed (SIGKILL), or
