@@ -1,4 +1,4 @@
-"""Signals: noted or raised, once; and what a stopped training leaves."""
+"""Tests of signals: recorded or raised, once, and the immediate exit."""
 
 import contextlib
 import gc
@@ -15,23 +15,23 @@ from coke_jax.training import interruption
 
 
 def send(number: int = signal.SIGTERM) -> None:
-  """Sends a signal to this thread; it has been handled on return.
+  """Sends a signal to this thread, and returns after it was handled.
 
-  One to the process could reach a thread of a library instead, a moment later.
+  A signal to the process could reach a library's thread instead, and later.
   """
   signal.raise_signal(number)
 
 
 @pytest.fixture(autouse=True)
 def ctrl_c_is_heard():
-  """A test run in the background of a shell would ignore Ctrl-C."""
+  """Handles SIGINT even if the tests run in the background of a shell."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize('number', interruption.SIGNALS)
-def test_a_signal_is_noted_and_nothing_else(number, capfd):
+def test_a_signal_is_recorded_and_nothing_else(number, capfd):
   with interruption.Watch() as watch:
     assert watch.received is None
     watch.check()
@@ -54,13 +54,13 @@ def test_at_once():
       pass
     with pytest.raises(interruption.Interruption), watch.at_once():
       send()
-    # Once asked to stop, nothing more is begun.
+    # After a signal, no further work begins.
     with pytest.raises(interruption.Interruption), watch.at_once():
       reached = True
   assert not reached
 
 
-def test_what_a_library_swallows_is_raised_after_all():
+def test_an_exception_that_a_library_swallows_is_raised_again():
   def swallow() -> None:
     with interruption.Watch() as watch, watch.at_once():
       with contextlib.suppress(KeyboardInterrupt):
@@ -73,7 +73,7 @@ def test_what_a_library_swallows_is_raised_after_all():
   assert swallowed == [signal.SIGTERM]
 
 
-def test_what_a_callback_cannot_pass_on_is_raised_again(capfd):
+def test_an_exception_in_a_callback_is_raised_again(capfd):
   def collected(phase: str, _: object) -> None:
     if phase == 'start':
       gc.callbacks.clear()
@@ -139,21 +139,23 @@ def test_outside_the_main_thread_nothing_is_changed():
   assert seen == before
 
 
-# Main thread in a computation that never comes back to Python, as when XLA
-# compiles: two signals, or one where nothing would be lost.
-_DEAF = """
-import os, re, signal, sys, threading, time
-from coke_jax import interruption
-interruption._PATIENCE_SECONDS = 0.2
+# The main thread waits outside Python, as when XLA compiles, so that no handler
+# runs. The process ends at the second signal, or some seconds after the first
+# if nothing can be lost.
+_WAITING = """
+import contextlib, os, signal, sys, threading, time
+from coke_jax.training import interruption
 raising, signals = sys.argv[1] == 'raising', int(sys.argv[2])
 def send():
   for _ in range(signals):
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGTERM)
-with interruption.Watch() as watch:
-  watch._raising = raising
+with (
+  interruption.Watch() as watch,
+  watch.at_once() if raising else contextlib.nullcontext(),
+):
   threading.Thread(target=send).start()
-  # Other threads get the signal, so that none interrupts the wait for a lock.
+  # Another thread gets the signal, as this one waits for a lock.
   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
   lock = threading.Lock()
   lock.acquire()
@@ -162,9 +164,9 @@ with interruption.Watch() as watch:
 
 
 @pytest.mark.parametrize(('mode', 'signals'), [('raising', 1), ('noting', 2)])
-def test_who_does_not_hear_is_ended_without_waiting(mode, signals):
+def test_a_process_whose_main_thread_cannot_handle_signals_ends(mode, signals):
   done = subprocess.run(
-    [sys.executable, '-c', _DEAF, mode, str(signals)],
+    [sys.executable, '-c', _WAITING, mode, str(signals)],
     capture_output=True,
     text=True,
     timeout=60,
@@ -172,14 +174,14 @@ def test_who_does_not_hear_is_ended_without_waiting(mode, signals):
   )
   assert done.returncode == 128 + signal.SIGTERM, done.stderr
   assert 'Traceback' not in done.stderr
-  assert 'without waiting' in done.stderr
+  assert 'without a checkpoint' in done.stderr
 
 
-# What Python does at its end crashes, as libraries with threads may; some
-# output is still held back, and standard output may have lost its reader.
+# Python's shutdown crashes, as it may with libraries that have threads. Some
+# output is still buffered, and standard output may have lost its reader.
 _CRASHING = """
 import atexit, logging, logging.handlers, os, sys
-from coke_jax import interruption
+from coke_jax.training import interruption
 atexit.register(os.abort)
 file = logging.FileHandler(sys.argv[1])
 held_back = logging.handlers.MemoryHandler(99, target=file)
@@ -191,7 +193,7 @@ interruption.leave(143)
 
 
 @pytest.mark.parametrize('reader', [True, False])
-def test_leaving_says_all_and_cannot_crash(tmp_path, reader):
+def test_leaving_flushes_all_output_and_cannot_crash(tmp_path, reader):
   process = subprocess.Popen(
     [sys.executable, '-c', _CRASHING, str(tmp_path / 'log')],
     env={**os.environ, 'PYTHONUNBUFFERED': ''},
