@@ -1,1 +1,1 @@
-"""Labels on disk to integer arrays: NumPy and SciPy only, never jax."""
+"""From labels on disk to integer arrays, with NumPy and SciPy only, no jax."""

@@ -1,4 +1,4 @@
-"""A graph to walk: which entities are reached along which relations."""
+"""The edges of a graph by relation, and traversal along relation paths."""
 
 import dataclasses
 import functools
@@ -8,73 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse
 
-from coke_jax.data import grouping, vocabulary
+from coke_jax.data import entity_sets, grouping, vocabulary
 
-# The most edges followed in one sparse product: bounds its memory (~200 MB).
-_EDGES_AT_ONCE = 1 << 24
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class EntitySets:
-  """A set of entities for each of N rows; rows with one set share it.
-
-  Attributes:
-    set_of: int32 [N], the set of each row.
-    indptr: int64 [S + 1]; set i is indices[indptr[i]:indptr[i + 1]].
-    indices: int32 [total], entity ids, sorted and distinct within a set.
-    num_entities: V.
-  """
-
-  set_of: np.ndarray
-  indptr: np.ndarray
-  indices: np.ndarray
-  num_entities: int
-
-  def __len__(self) -> int:
-    return len(self.set_of)
-
-  @property
-  def sizes(self) -> np.ndarray:
-    """How many entities the set of each row has: int64 [N]."""
-    return np.diff(self.indptr)[self.set_of]
-
-  def csr(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sets of some rows written out, which can be large.
-
-    Args:
-      rows: integers [B].
-
-    Returns:
-      indptr int64 [B + 1] and indices int32 [total].
-    """
-    starts, counts = self.indptr[self.set_of[rows]], self.sizes[rows]
-    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return indptr, self.indices[grouping.ranges(starts, counts)]
-
-  def mask(self, rows: np.ndarray) -> np.ndarray:
-    """Whether each entity is in the set of each of some rows: bool [B, V]."""
-    _, first, place = np.unique(
-      self.set_of[rows], return_index=True, return_inverse=True
-    )
-    indptr, indices = self.csr(rows[first])
-    distinct = np.zeros((len(first), self.num_entities), dtype=bool)
-    distinct[np.repeat(np.arange(len(first)), np.diff(indptr)), indices] = True
-    return distinct[place]
-
-  def contains(self, entities: np.ndarray) -> np.ndarray:
-    """Whether entity i is in the set of row i: int32 [N] -> bool [N]."""
-    low, high = self.indptr[self.set_of], self.indptr[self.set_of + 1]
-    end = high
-    while (low < high).any():  # a binary search in all sets at once
-      middle = (low + high) // 2
-      # A finished search may stand at the very end: look anywhere, stay.
-      value = self.indices[np.minimum(middle, len(self.indices) - 1)]
-      right = (value < entities) & (low < high)
-      low = np.where(right, middle + 1, low)
-      high = np.where(right, high, middle)
-    found = low < end
-    found[found] = self.indices[low[found]] == entities[found]
-    return found
+# Edges followed in one sparse product, which bounds its memory to about 200 MB.
+# The result does not depend on it.
+EDGES_PER_CHUNK = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,7 +24,7 @@ class Adjacency:
     edges: int32 [E, 3] head, relation, tail; distinct, sorted by relation,
       then head, then tail.
     start: int64 [R + 1]; the edges of relation r are
-      edges[start[r]:start[r + 1]].
+      `edges[start[r]:start[r + 1]]`.
   """
 
   num_entities: int
@@ -95,11 +33,11 @@ class Adjacency:
 
   @property
   def num_relations(self) -> int:
-    """R: relations, with their inverses."""
+    """R, the number of relations including inverse ones."""
     return len(self.start) - 1
 
   def matrix(self, relation: int) -> scipy.sparse.csr_array:
-    """Which entity leads to which by a relation: sparse bool [V, V]."""
+    """Returns the adjacency matrix of a relation: sparse bool [V, V]."""
     edges = self.edges[self.start[relation] : self.start[relation + 1]]
     counts = np.bincount(edges[:, 0], minlength=self.num_entities)
     indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -109,36 +47,42 @@ class Adjacency:
     )
 
   def candidates(self, relation: int) -> np.ndarray:
-    """The set C: the entities that end an edge of a relation, sorted.
+    """Returns the tails of a relation: int32 [ids], sorted and distinct.
 
-    For an inverse relation these are the entities that start one.
+    This is the set C of Guu, Miller and Liang (2015). For an inverse relation
+    it contains the heads of the original relation.
     """
     edges = self.edges[self.start[relation] : self.start[relation + 1]]
     return np.unique(edges[:, 2])
 
   def candidate_mask(self) -> np.ndarray:
-    """Whether each entity is a candidate of each relation: bool [R, V]."""
+    """Returns whether each entity is a tail of each relation: bool [R, V]."""
     mask = np.zeros((self.num_relations, self.num_entities), dtype=bool)
     mask[self.edges[:, 1], self.edges[:, 2]] = True
     return mask
 
-  def traverse(self, source: np.ndarray, relations: np.ndarray) -> EntitySets:
-    """The set P of each query: all entities reached along its relations.
+  def traverse(
+    self, source: np.ndarray, relations: np.ndarray
+  ) -> entity_sets.EntitySets:
+    """Returns all entities reached from each source along its relations.
 
-    Queries meet at the same entities again and again (after `gender` there are
-    two places to be), so that each distinct set of entities is followed only
-    once along each relation, and stored once. A source without edges and a dead
-    end reach nothing; a path of no relation reaches its source.
+    These are the sets P of Guu, Miller and Liang (2015). Many queries reach
+    the same set of entities on their way, for example after the relation
+    `gender`. Each distinct set is followed once along each relation and stored
+    once. A source without edges and a dead end give the empty set. A path
+    without relations gives the source alone.
 
     Args:
       source: int32 [N], entity ids.
-      relations: int32 [N, k], relation indices, NO_RELATION on the right.
+      relations: int32 [N, k], relation indices, padded with NO_RELATION on the
+        right.
 
     Returns:
       The sets of the N queries.
 
     Raises:
-      ValueError: an entity or a relation that the graph cannot have.
+      ValueError: an entity id or a relation index is out of range, or
+        NO_RELATION stands before a relation.
     """
     _check_ids('source', source, 0, self.num_entities)
     _check_ids('relations', relations, -1, self.num_relations)
@@ -167,9 +111,9 @@ class Adjacency:
       reached, ends = self._follow(reached, moves)
       here[walking] = ends[move]
     sizes = np.concatenate([np.diff(rows.indptr) for rows in finished])
-    return EntitySets(
+    return entity_sets.EntitySets(
       set_of,
-      np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+      grouping.indptr_of(sizes),
       np.concatenate([rows.indices for rows in finished], dtype=np.int32),
       self.num_entities,
     )
@@ -177,7 +121,7 @@ class Adjacency:
   def _neighbors(
     self, entities: np.ndarray, relations: np.ndarray
   ) -> Iterator[np.ndarray]:
-    """Yields where one entity leads by one relation, sorted: int32 [ids].
+    """Yields the neighbors of each entity by its relation, int32 [ids], sorted.
 
     Args:
       entities: int32 [M].
@@ -210,8 +154,8 @@ class Adjacency:
       moves: int64 [M], set * R + relation, distinct.
 
     Returns:
-      The distinct sets arrived at, sparse bool [new sets, V] with sorted
-      indices, and which of them each move ends in: int64 [M].
+      The distinct sets reached, sparse bool [new sets, V] with sorted indices,
+      and the new set of each move, int64 [M].
     """
     new: dict[bytes, int] = {}  # a set's sorted ids -> its row
     ends = np.empty(len(moves), dtype=np.int64)
@@ -237,25 +181,25 @@ class Adjacency:
 def from_triples(
   triples: np.ndarray, num_entities: int, inverse: np.ndarray
 ) -> Adjacency:
-  """The graph of some triples, with every edge in both directions.
+  """Builds the graph of some triples, with every edge in both directions.
 
   Args:
-    triples: int32 [T, 3] head, relation, tail; may hold the same edge several
-      times, also as an edge of the inverse relation.
+    triples: int32 [T, 3] head, relation, tail; an edge may occur several times,
+      also as an edge of the inverse relation.
     num_entities: V.
-    inverse: int32 [R], the inverse of each relation; NO_RELATION for none.
+    inverse: int32 [R], the inverse of each relation, NO_RELATION where there is
+      none. Edges of such a relation have one direction only.
   """
   back = triples[:, ::-1].copy()  # tail, relation, head
   back[:, 1] = inverse[triples[:, 1]]
   both = np.concatenate([triples, back[back[:, 1] != vocabulary.NO_RELATION]])
   edges = _distinct(both)
   counts = np.bincount(edges[:, 1], minlength=len(inverse))
-  start = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-  return Adjacency(num_entities, edges, start)
+  return Adjacency(num_entities, edges, grouping.indptr_of(counts))
 
 
 def _distinct(triples: np.ndarray) -> np.ndarray:
-  """Distinct triples by relation, head, tail: int32 [T, 3] -> [E, 3]."""
+  """Returns distinct triples, sorted by relation, head, tail: int32 [E, 3]."""
   head, relation, tail = triples.T
   order = np.lexsort((tail, head, relation))
   ordered = triples[order]
@@ -267,7 +211,7 @@ def _distinct(triples: np.ndarray) -> np.ndarray:
 def _rows(
   indices: np.ndarray, indptr: np.ndarray, width: int
 ) -> scipy.sparse.csr_array:
-  """Sets of entities as the rows of a sparse bool matrix [sets, width]."""
+  """Returns sets of entities as rows of a sparse bool matrix [sets, width]."""
   ones = np.ones(len(indices), dtype=bool)
   shape = (len(indptr) - 1, width)
   return scipy.sparse.csr_array((ones, indices, indptr), shape=shape)
@@ -278,12 +222,12 @@ def _products(
   sets: np.ndarray,
   step: scipy.sparse.csr_array,
 ) -> Iterator[np.ndarray]:
-  """Yields the entities that each of some sets leads to, sorted: int32 [ids].
+  """Yields the entities that each of some sets leads to, int32 [ids], sorted.
 
   Args:
     reached: sparse bool [all sets, V].
     sets: integers [M], rows of `reached`.
-    step: sparse bool [V, V].
+    step: sparse bool [V, V], the adjacency matrix of a relation.
   """
   degrees = np.diff(step.indptr).astype(np.int64)
   for rows in _chunks(np.diff(reached.indptr)[sets]):
@@ -297,8 +241,8 @@ def _products(
 
 
 def _chunks(cost: np.ndarray) -> Iterator[slice]:
-  """Cuts rows where their summed cost [M] passes another _EDGES_AT_ONCE."""
-  passed = np.cumsum(cost, dtype=np.int64) // _EDGES_AT_ONCE
+  """Cuts rows where their summed cost [M] exceeds the next EDGES_PER_CHUNK."""
+  passed = np.cumsum(cost, dtype=np.int64) // EDGES_PER_CHUNK
   cuts = np.flatnonzero(np.diff(passed)) + 1
   ends = [0, *cuts.tolist(), len(cost)]
   for low, high in itertools.pairwise(ends):

@@ -1,4 +1,4 @@
-"""Data sets to named arrays and back, for files that hold nothing else."""
+"""Conversion of data sets to named arrays and back."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,7 +17,16 @@ _PATH_FIELDS = tuple(
 
 
 def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
-  """Everything of a data set but its name and labels."""
+  """Returns the arrays of a data set, without its name and labels.
+
+  Args:
+    data: a graph or path data.
+
+  Returns:
+    Of a graph: int32 [lines, 3] by split. Of path data: `inverse` and, by
+    split and field (`train source`), the arrays of `paths.PathSet`; also
+    `<split> deduction` where it is known.
+  """
   if isinstance(data, graph_lib.KnowledgeGraph):
     return {split: data.split(split) for split in graph_lib.SPLITS}
   arrays = {'inverse': data.inverse}
@@ -34,11 +43,17 @@ def from_arrays(
   vocabulary: vocabulary_lib.Vocabulary,
   arrays: Mapping[str, np.ndarray],
 ) -> DataSet:
-  """The data set that `to_arrays` took apart.
+  """Restores a data set from the arrays of `to_arrays`.
+
+  Args:
+    name: the name of the data set in results.
+    vocabulary: the labels of all ids.
+    arrays: array name -> array; path data if it has `inverse`, else a graph.
 
   Raises:
     KeyError: an array is missing.
-    ValueError: an array has another shape, or ids that have no label.
+    ValueError: an array does not have the expected shape or dtype, or contains
+      an id without a label.
   """
   if 'inverse' not in arrays:
     splits = {split: arrays[split] for split in graph_lib.SPLITS}
@@ -76,5 +91,5 @@ def _check(name: str, ids: np.ndarray, least: int, end: int) -> None:
   if ids.size and not (least <= ids.min() and ids.max() < end):
     raise ValueError(
       f'{name} holds ids from {ids.min()} to {ids.max()}: expected {least} to '
-      f'{end - 1}, the ones with a label'
+      f'{end - 1}, which have labels'
     )

@@ -1,4 +1,9 @@
-"""Files written whole or not at all."""
+"""Atomic writing: a file appears complete or not at all.
+
+`whole_file` writes to a temporary file beside the target and renames it;
+`remove_unfinished` deletes the temporary files of killed processes; `writing`
+adds the file's name to errors.
+"""
 
 import contextlib
 import fcntl
@@ -10,19 +15,23 @@ from collections.abc import Iterator
 
 from coke_jax import errors
 
-_UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')  # see `whole_file`
+# The names of the temporary files of `whole_file`.
+_UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
 
 class WriteError(errors.CokeError, OSError):
-  """A file that cannot be written, with its name and the reason."""
+  """A file cannot be written; the message names it and the reason."""
 
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path) -> Iterator[None]:
-  """Names the file that is written in a `with` statement if that fails.
+  """Turns any OSError in a `with` block into an error that names the file.
+
+  Args:
+    path: the file or folder that the block writes.
 
   Raises:
-    WriteError: for any OSError, such as of a full disk.
+    WriteError: the block raised an OSError, for example for a full disk.
   """
   try:
     yield
@@ -32,32 +41,46 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
-  """A file to write beside `path`, which takes its place when all is well.
+  """Yields a temporary file that replaces `path` at the end of the block.
 
-  Its name is its own, so that several processes can do the same at once. What
-  was at `path` before stays until then, and stays if the block fails. A kill
-  leaves the unfinished file behind, for `remove_unfinished`.
+  If the block fails, the temporary file is deleted and `path` stays as it was.
+  The temporary name is unique, so that several processes can write the same
+  file at once. A killed process leaves its temporary file behind;
+  `remove_unfinished` deletes it.
+
+  Args:
+    path: the file to write; it need not exist.
+
+  Yields:
+    The path of the empty temporary file, in the folder of `path`.
 
   Raises:
-    WriteError: it cannot be written.
+    WriteError: the block raised an OSError, or the file cannot be created or
+      renamed.
   """
   unfinished = path.with_name(f'.{path.name}.{uuid.uuid4().hex}')
   try:
     with writing(path), unfinished.open('xb') as held:
-      with contextlib.suppress(OSError):  # some network file systems have none
+      with contextlib.suppress(OSError):  # some file systems have no locks
         fcntl.flock(held, fcntl.LOCK_EX)
       yield unfinished
       os.fsync(held.fileno())
       unfinished.replace(path)
   finally:
-    with contextlib.suppress(OSError):  # it may never have been there
+    with contextlib.suppress(OSError):  # already renamed, or never created
       unfinished.unlink()
 
 
 def remove_unfinished(folder: pathlib.Path) -> None:
-  """Deletes what kills have left of `whole_file`, in one folder.
+  """Deletes the temporary files that killed processes left in a folder.
 
-  A process that is still writing holds a lock, and keeps its file.
+  Files of running processes are locked and stay.
+
+  Args:
+    folder: the folder; subfolders are not searched.
+
+  Raises:
+    OSError: the folder cannot be listed.
   """
   for path in list(folder.iterdir()):
     if _UNFINISHED.fullmatch(path.name):

@@ -1,4 +1,4 @@
-"""One epoch as fixed-shape NumPy batches, from (seed, epoch) alone."""
+"""Training batches of fixed shapes, in an order given by (seed, epoch)."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
@@ -7,35 +7,36 @@ import numpy as np
 
 from coke_jax.data import queries as queries_lib
 
-PAD_ANSWER = -1  # fills a row of answers to its fixed width, and padding rows
+PAD_ANSWER = -1  # pads the answers of a row, and fills padding rows
 
 Batch = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingSet:
-  """Queries laid out for training: rows of one length are batched together.
+  """Training queries in batches of rows of equal length.
 
-  A batch holds rows of a single sequence length, so that no compute goes into
-  padding; each length has one fixed shape, [batch_size, length]. The last batch
-  of a length is filled with rows that have no answer and hence no weight.
+  All rows of a batch have the same sequence length, so that no computation is
+  spent on padding tokens. Each length has one fixed shape, [batch_size,
+  length]. The last batch of a length is filled up with rows that have no answer
+  and therefore no weight.
 
   Attributes:
-    queries: what to train on; each answer of a row is one training instance.
-    batch_size: rows in a batch, over all devices together.
+    queries: the training data; each answer of a row is one training instance.
+    batch_size: B, rows per batch, over all devices together.
     pad_id: the token id of PAD.
-    seed: with the number of an epoch, decides the order of its rows.
-    together: batches of one length that follow each other, where there are as
-      many, so that they can be handed to the devices at once.
-    answer_weight: float32 [N], what each answer of a row weighs in the loss;
-      None: 1.
+    seed: determines, together with the number of the epoch, the order of rows.
+    chunk_size: batches of one length that follow each other (fewer at the end
+      of a length), so that they can go to the devices in one call. Default: 1.
+    answer_weight: float32 [N], the weight in the loss of each answer of a row.
+      Default: 1 for every row.
   """
 
   queries: queries_lib.Queries
   batch_size: int
   pad_id: int
   seed: int
-  together: int = 1
+  chunk_size: int = 1
   answer_weight: np.ndarray | None = None
 
   def __post_init__(self) -> None:
@@ -48,19 +49,19 @@ class TrainingSet:
 
   @property
   def num_instances(self) -> int:
-    """Pairs of a masked sequence and an answer in one epoch."""
+    """Training instances (a masked sequence and an answer) in one epoch."""
     return len(self.queries.indices)
 
   @property
   def weight_per_row(self) -> float:
-    """The mean weight of a row, all its answers together."""
+    """The mean over rows of the summed weight of a row's answers."""
     if self.answer_weight is None:
       return self.num_instances / len(self.queries)
     return float(np.mean(self.queries.num_answers * self.answer_weight))
 
   @property
   def answers_per_row(self) -> int:
-    """The most answers that a row has: the width of the answer arrays."""
+    """The largest number of answers of a row: the width of `answers`."""
     return int(self.queries.num_answers.max())
 
   @property
@@ -70,16 +71,18 @@ class TrainingSet:
     return sum(-(-len(index) // self.batch_size) for index in rows.values())
 
   def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Batch]:
-    """Yields the batches of one epoch, each row in exactly one of them.
+    """Yields the batches of one epoch; each row is in exactly one of them.
 
     Args:
-      epoch: counts from 0; its order depends on the seed and this alone.
-      first_batch: where to begin, when resuming inside an epoch.
+      epoch: the number of the epoch, counted from 0. The order depends on it
+        and the seed only.
+      first_batch: the number of batches to skip, for resuming inside an epoch.
+        Default: 0.
 
     Yields:
-      tokens int32 [B, length], mask_position int32 [B], and answers int32
-      [B, answers_per_row] filled up with PAD_ANSWER; where answers have
-      weights, answer_weight float32 [B], 0 in rows that only fill up.
+      A dictionary of `tokens` int32 [B, length], `mask_position` int32 [B] and
+      `answers` int32 [B, answers_per_row], padded with PAD_ANSWER; also, if
+      the answers have weights, `answer_weight` float32 [B], 0 in padding rows.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
@@ -91,8 +94,8 @@ class TrainingSet:
         for start in range(0, len(shuffled), self.batch_size)
       ]
       parts.extend(
-        of_length[start : start + self.together]
-        for start in range(0, len(of_length), self.together)
+        of_length[start : start + self.chunk_size]
+        for start in range(0, len(of_length), self.chunk_size)
       )
     order = generator.permutation(len(parts))
     ordered = [part for number in order for part in parts[number]]
@@ -121,43 +124,50 @@ class TrainingSet:
     return batch
 
 
-def runs(
-  epoch: Iterable[Batch], most: int, ends: Callable[[int], bool]
+def chunks(
+  epoch: Iterable[Batch], size: int, ends: Callable[[int], bool]
 ) -> Iterator[list[Batch]]:
-  """Gathers batches of one shape that follow each other.
+  """Groups consecutive batches of equal shape into chunks.
 
   Args:
     epoch: the batches.
-    most: batches in a run at most.
-    ends: whether the n-th batch, counted from 1, must be the last of its run.
+    size: the most batches of a chunk.
+    ends: whether the n-th batch, counted from 1, must be the last of its chunk.
 
   Yields:
-    1 to `most` batches, in the order given.
+    Lists of 1 to `size` batches, in the given order.
   """
-  run: list[Batch] = []
+  chunk: list[Batch] = []
   for number, batch in enumerate(epoch, 1):
-    if run and batch['tokens'].shape != run[0]['tokens'].shape:
-      yield run
-      run = []
-    run.append(batch)
-    if len(run) == most or ends(number):
-      yield run
-      run = []
-  if run:
-    yield run
+    if chunk and batch['tokens'].shape != chunk[0]['tokens'].shape:
+      yield chunk
+      chunk = []
+    chunk.append(batch)
+    if len(chunk) == size or ends(number):
+      yield chunk
+      chunk = []
+  if chunk:
+    yield chunk
 
 
-def stack(run: list[Batch], size: int) -> Batch:
-  """Batches of one shape as arrays [size, B, ...]; 0 where there are fewer.
+def stack(chunk: list[Batch], size: int) -> Batch:
+  """Stacks batches of equal shape along a new first axis, padded with 0.
+
+  Args:
+    chunk: 1 to `size` batches.
+    size: the length of the new axis.
+
+  Returns:
+    A dictionary of arrays [size, B, ...].
 
   Raises:
-    ValueError: no batch, or more than `size`.
+    ValueError: `chunk` has no batch, or more than `size`.
   """
-  if not 1 <= len(run) <= size:
-    raise ValueError(f'{len(run)} batches: expected 1 to {size}')
+  if not 1 <= len(chunk) <= size:
+    raise ValueError(f'{len(chunk)} batches: expected 1 to {size}')
   stacked = {}
-  for name, array in run[0].items():
+  for name, array in chunk[0].items():
     stacked[name] = np.zeros((size, *array.shape), array.dtype)
-    for number, batch in enumerate(run):
+    for number, batch in enumerate(chunk):
       stacked[name][number] = batch[name]
   return stacked

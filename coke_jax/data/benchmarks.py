@@ -1,40 +1,46 @@
-"""Named data sets: where they are, what they hold, how to get them.
+"""Named data sets: where to find them and their published counts.
 
-A data set is a folder with one file a split. `locate` finds it, or downloads
-it where a public address is known. What comes from the network is compared
-with the SHA-256 of each file before anything else can see it.
+A data set is a folder with one file per split. `locate` finds it, or downloads
+it if a public address is known. The SHA-256 of each downloaded file is checked
+before the folder gets its final name.
 """
 
 import dataclasses
 import difflib
-import hashlib
 import http.client
 import os
 import pathlib
 import tarfile
-import tempfile
-import urllib.request
 import zlib
 
-import tqdm
+from coke_jax.data import downloads, text_files, user_cache
 
-from coke_jax.data import text_files, user_cache
-
-_TIMEOUT_SECONDS = 60
-_MAX_BYTES = 64 << 20  # of one download, and of one file inside an archive
-_CHUNK_BYTES = 1 << 16
+# The folder that contains the data sets of the package itself.
+_PACKAGED = pathlib.Path(__file__).resolve().parent
+_GITHUB = 'https://raw.githubusercontent.com'
+_CONVE = f'{_GITHUB}/TimDettmers/ConvE/f3c0eb286025410fa5b4c04696c918264163d0ca'
+_ROTATE = (
+  f'{_GITHUB}/DeepGraphLearning/KnowledgeGraphEmbedding/'
+  '2e440e0f9c687314d5ff67ead68ce985dc446e3a/data'
+)
+_CODEX = (
+  f'{_GITHUB}/tsafavi/codex/3132e426c2a6b643b70bad679905a3a6270be440/'
+  'data/triples'
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
-  """What is published about a data set.
+  """The published counts and the source of a data set.
 
   Attributes:
     entities: number of entities in all splits together.
-    relations: number of relations in all splits together.
+    relations: number of relations in all splits together; in path data,
+      including inverse relations.
     lines: number of lines of each split.
-    address: a .tar.gz archive that holds the files, or a folder (ends with /)
-      of plain files, pinned to a commit. Empty: to be put in place by hand.
+    address: the URL of a .tar.gz archive that contains the files, or of a
+      folder of plain files (ends with `/`), pinned to a commit. Default: none,
+      the files are put in place by hand.
     sha256: of each split's file, uncompressed; may be empty without address.
     splits: the names of the files, without `.txt`.
   """
@@ -47,21 +53,9 @@ class Benchmark:
   splits: tuple[str, ...] = ('train', 'valid', 'test')
 
 
-_GITHUB = 'https://raw.githubusercontent.com'
-_CONVE = f'{_GITHUB}/TimDettmers/ConvE/f3c0eb286025410fa5b4c04696c918264163d0ca'
-_ROTATE = (
-  f'{_GITHUB}/DeepGraphLearning/KnowledgeGraphEmbedding/'
-  '2e440e0f9c687314d5ff67ead68ce985dc446e3a/data'
-)
-
-
-_CODEX = (
-  f'{_GITHUB}/tsafavi/codex/3132e426c2a6b643b70bad679905a3a6270be440/'
-  'data/triples'
-)
-
+# The data sets that `locate` finds by name.
 # fmt: off
-_BENCHMARKS = {
+BENCHMARKS = {
   'FB15k': Benchmark(
     14_951, 1_345, (483_142, 50_000, 59_071), f'{_ROTATE}/FB15k/',
     ('f9cdfd2685f6483bd3a499d433919b15d62f0715c6cf18b2ca30c2aa5c47a704',
@@ -72,7 +66,7 @@ _BENCHMARKS = {
     ('24c9b02dc57d3ae8ca8467ce355995edee7be8eddc3bd070ee34d3c6fc3c95eb',
      '13347bfb5e17d1cae003e0bfe29b4716d3ab748e8cfb6af997138d37da3a51dc',
      'd22c19d176d4ba6a6f0d0c6bfce39ab3c16e3b20e1df6f9efe0d9ed86542fa10')),
-  # The files of this archive end their lines with CR LF.
+  # The lines of the files in this archive end with CR LF.
   'FB15k-237': Benchmark(
     14_541, 237, (272_115, 17_535, 20_466), f'{_CONVE}/FB15k-237.tar.gz',
     ('6e4c2782169af21e9743f3b1d200886f5d595bf6bc504ec1351720949c5cdfae',
@@ -108,67 +102,77 @@ _BENCHMARKS = {
     ('d99c3437ab51690391a26d96976adf6e5494dba7ef6902e77000551bfa566556',
      '11c323096367354940846b9ed940c5dabddc1d20a70474222babe7e7fd28b28d',
      '0575ce05e4ce915e395bb4f708e8df9547989dd4c8c71407cbfd78c19daffcf7')),
-  # Paths, each relation counted with its inverse; no public address is known.
+  # Path data, with inverse relations counted; no public address is known.
   'PathQueryWN': Benchmark(
     38_551, 22, (2_129_539, 11_277, 46_577), splits=('train', 'dev', 'test')),
   'PathQueryFB': Benchmark(
     75_043, 26, (6_266_058, 27_163, 109_557), splits=('train', 'dev', 'test')),
   'countries': Benchmark(5_853, 13, (6_953, 235, 235)),
 }
-
-
 # fmt: on
-_SHIPPED = pathlib.Path(__file__).resolve().parent  # holds the folder countries
 
 
 def names() -> tuple[str, ...]:
-  """The names that `locate` knows."""
-  return tuple(_BENCHMARKS)
+  """Returns the names of the data sets that `locate` finds without a folder."""
+  return tuple(BENCHMARKS)
 
 
 def locate(
-  name: str, directory: str | None = None, *, download: bool = True
+  name: str, folder: str | None = None, *, download: bool = True
 ) -> pathlib.Path:
-  """The folder that holds the files of a data set.
+  """Finds the folder with the files of a data set.
 
-  It is `directory`, else `$COKE_DATA_DIR/<name>`, else the folder inside the
-  package (countries), else the user's cache, which is filled when need be.
+  The first of these that exists: `folder`, `$COKE_DATA_DIR/<name>`, the folder
+  inside the package (countries only), and the user's cache. If there is none,
+  downloads the files into the cache.
 
   Args:
-    name: one of `names()`; any name for a graph of one's own.
-    directory: the folder itself, when it is known.
-    download: whether a missing data set may be fetched.
+    name: one of `names()`, or any name if `folder` or `$COKE_DATA_DIR/<name>`
+      exists.
+    folder: the folder itself. Default: look for it.
+    download: whether a missing data set may be downloaded.
+
+  Returns:
+    The folder. Unless it comes from the cache, its content is not checked.
 
   Raises:
-    DataError: with where was looked and which files to put where.
+    text_files.DataError: there is no such folder or data set, the cache lacks
+      a file, or the download failed. The message says where the files are
+      expected.
   """
-  if directory:
-    folder = pathlib.Path(directory).expanduser()
-    if not folder.is_dir():
+  if folder:
+    given = pathlib.Path(folder).expanduser()
+    if not given.is_dir():
       raise text_files.DataError(
-        f'{folder}: expected the folder of {name!r} here'
+        f'{given}: not a folder: expected the folder of {name!r}'
       )
-    return folder
+    return given
   root = os.environ.get('COKE_DATA_DIR', '')
   if root and name and (pathlib.Path(root) / name).is_dir():
     return pathlib.Path(root) / name
-  if name not in _BENCHMARKS:
+  if name not in BENCHMARKS:
     raise text_files.DataError(_unknown(name, root))
-  if (_SHIPPED / name).is_dir():
-    return _SHIPPED / name
+  if (_PACKAGED / name).is_dir():
+    return _PACKAGED / name
 
   cached = user_cache.folder('data') / name
+  benchmark = BENCHMARKS[name]
   if cached.is_dir():
-    for split in _BENCHMARKS[name].splits:
+    for split in benchmark.splits:
       text_files.find_split(cached, 'valid' if split == 'dev' else split)
     return cached
-  if not _BENCHMARKS[name].address:
+  if not benchmark.address:
     reason = 'no public address is known'
   elif not download:
     reason = 'not on this machine, and downloading is off'
   else:
+    files = [f'{split}.txt' for split in benchmark.splits]
     try:
-      _fill(cached, _BENCHMARKS[name])
+      downloads.fill_folder(
+        cached,
+        benchmark.address,
+        dict(zip(files, benchmark.sha256, strict=True)),
+      )
       return cached
     except (
       OSError,
@@ -178,21 +182,29 @@ def locate(
       tarfile.TarError,
       zlib.error,
     ) as error:
-      reason = f'{_BENCHMARKS[name].address}: {type(error).__name__}: {error}'
+      reason = f'{benchmark.address}: {type(error).__name__}: {error}'
   raise text_files.DataError(_missing(name, root, cached, reason))
 
 
 def check_counts(
   name: str, *, entities: int, relations: int, train: int, valid: int, test: int
 ) -> None:
-  """Compares what was read with what is published about a known data set.
+  """Compares the counts of a known data set with the published ones.
+
+  Args:
+    name: the name of the data set; other names than `names()` are not checked.
+    entities: number of entities read.
+    relations: number of relations read.
+    train: number of lines read from the training split.
+    valid: number of lines read from the validation split.
+    test: number of lines read from the test split.
 
   Raises:
-    DataError: with every count that differs.
+    text_files.DataError: a count differs. The message lists all that do.
   """
-  if name not in _BENCHMARKS:
+  if name not in BENCHMARKS:
     return
-  published = _BENCHMARKS[name]
+  published = BENCHMARKS[name]
   kinds = ('entities', 'relations', 'train', 'valid', 'test')
   got = (entities, relations, train, valid, test)
   expected = (published.entities, published.relations, *published.lines)
@@ -203,91 +215,28 @@ def check_counts(
   ]
   if differences:
     raise text_files.DataError(
-      f'{name}: these are not the published files: {"; ".join(differences)}. '
-      'Give a graph of your own another name'
+      f'{name}: not the published files: {"; ".join(differences)}. For a '
+      'graph of your own choose another name'
     )
 
 
-def _fill(folder: pathlib.Path, benchmark: Benchmark) -> None:
-  """Makes `folder` with all files, or leaves nothing behind."""
-  folder.parent.mkdir(parents=True, exist_ok=True)
-  with tempfile.TemporaryDirectory(
-    dir=folder.parent, prefix=f'.{folder.name}-'
-  ) as temporary:
-    complete = pathlib.Path(temporary) / folder.name
-    complete.mkdir()
-    wanted = [f'{split}.txt' for split in benchmark.splits]
-    if benchmark.address.endswith('/'):
-      for name in wanted:
-        _fetch(benchmark.address + name, complete / name)
-    else:
-      archive = pathlib.Path(temporary) / 'archive'
-      _fetch(benchmark.address, archive)
-      _unpack(archive, complete, wanted)
-    for name, expected in zip(wanted, benchmark.sha256, strict=True):
-      got = hashlib.sha256((complete / name).read_bytes()).hexdigest()
-      if got != expected:
-        raise ValueError(f'{name}: SHA-256 is {got}, expected {expected}')
-    try:
-      complete.rename(folder)
-    except OSError:
-      if not folder.is_dir():  # else another process was faster: same files
-        raise
-
-
-def _fetch(address: str, path: pathlib.Path) -> None:
-  """Downloads one file, at most _MAX_BYTES, with a bar on a terminal."""
-  with (
-    urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response,
-    path.open('wb') as out,
-  ):
-    length = response.headers.get('Content-Length')
-    total = int(length) if length else None
-    label = address.rsplit('/', 1)[-1]
-    with tqdm.tqdm(
-      desc=label, total=total, unit='B', unit_scale=True, disable=None
-    ) as bar:
-      while chunk := response.read(_CHUNK_BYTES):
-        out.write(chunk)
-        bar.update(len(chunk))
-        if out.tell() > _MAX_BYTES:
-          raise ValueError(f'{label}: more than {_MAX_BYTES:,} bytes')
-    if total is not None and out.tell() != total:
-      raise ValueError(f'{label}: got {out.tell():,} of {total:,} bytes')
-
-
-def _unpack(
-  path: pathlib.Path, folder: pathlib.Path, wanted: list[str]
-) -> None:
-  """Reads the wanted files out of an archive, in whatever folder they lie."""
-  with tarfile.open(path, 'r:gz') as tar:
-    for member in tar:
-      if member.size > _MAX_BYTES:
-        raise ValueError(f'{member.name}: more than {_MAX_BYTES:,} bytes')
-      name = pathlib.PurePosixPath(member.name).name
-      stream = tar.extractfile(member) if member.isfile() else None
-      if name in wanted and stream:
-        (folder / name).write_bytes(stream.read())
-  for name in wanted:
-    if not (folder / name).exists():
-      raise ValueError(f'the archive has no {name}')
-
-
 def _unknown(name: str, root: str) -> str:
-  lower = {known.lower(): known for known in _BENCHMARKS}
+  """Returns the error message for a name that is not in BENCHMARKS."""
+  lower = {known.lower(): known for known in BENCHMARKS}
   near = difflib.get_close_matches(name.lower(), lower, cutoff=0.5)
   guess = ' or '.join(lower[match] for match in near)
   return (
     f'no data set is called {name!r}'
     + (f': did you mean {guess}? ' if guess else '. ')
-    + f'Known: {", ".join(_BENCHMARKS)}. For a graph of your own, give the '
+    + f'Known: {", ".join(BENCHMARKS)}. For a graph of your own, give the '
     'folder of its train, valid and test files as data.dir'
     + _no_folder(name, root)
   )
 
 
 def _missing(name: str, root: str, cached: pathlib.Path, reason: str) -> str:
-  wanted = ', '.join(f'{split}.txt' for split in _BENCHMARKS[name].splits)
+  """Returns the error message for files that cannot be obtained."""
+  wanted = ', '.join(f'{split}.txt' for split in BENCHMARKS[name].splits)
   folder = pathlib.Path(root) / name if root else cached
   return (
     f'{name}: {reason}. Put {wanted} into {folder}, or give their folder as '

@@ -1,4 +1,4 @@
-"""Compressed files as streams of bytes: .gz, .bz2 and .xz, read strictly."""
+"""Strict reading of .gz, .bz2 and .xz files as streams of bytes."""
 
 import bz2
 import io
@@ -8,31 +8,37 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# A file may hold this many times its size, or this many bytes if that is more.
-# Texts of labels are compressed to a third or a twentieth.
-MOST_EXPANSION = 200
-FREE_EXPANSION_BYTES = 1 << 26
-_MOST_XZ_MEMORY = 1 << 28  # bytes; `xz -9` asks for a quarter of it
+# A file may expand to MAX_EXPANSION times its size, and in any case to
+# ALWAYS_ALLOWED_BYTES. Label files usually expand to 3 to 20 times their size.
+MAX_EXPANSION = 200
+ALWAYS_ALLOWED_BYTES = 1 << 26
+_MAX_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs a quarter of it
 _CHUNK_BYTES = 1 << 18
 
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
   '.gz': lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),
   '.bz2': bz2.BZ2Decompressor,
-  '.xz': lambda: lzma.LZMADecompressor(memlimit=_MOST_XZ_MEMORY),
+  '.xz': lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY),
 }
 
-
 SUFFIXES = tuple(_DECOMPRESSORS)
-
-# What reading a file that `open_file` has opened can raise.
+# The errors that reading a stream of `open_file` can raise.
 ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 def open_file(path: pathlib.Path) -> BinaryIO:
-  """Opens a file for reading bytes, decompressed by its suffix.
+  """Opens a file for reading bytes, decompressed according to its suffix.
+
+  Args:
+    path: the file. Suffixes other than SUFFIXES are read as they are.
+
+  Returns:
+    The decompressed stream. Reading from it raises one of ERRORS if the
+    compressed data are damaged, cut short or followed by other bytes, or expand
+    too much.
 
   Raises:
-    OSError: it cannot be opened.
+    OSError: the file cannot be opened.
   """
   raw = path.open('rb')
   if path.suffix not in _DECOMPRESSORS:
@@ -43,10 +49,10 @@ def open_file(path: pathlib.Path) -> BinaryIO:
 
 
 class _Decompressed(io.RawIOBase):
-  """The content of one or more compressed streams, and nothing beside them.
+  """The content of a file of one or more compressed streams.
 
-  The standard library's readers pass over bytes that follow a stream, and take
-  a file of no bytes for an empty one; here both are errors.
+  The readers of the standard library ignore bytes that follow a stream and read
+  a file of 0 bytes as empty content. Here both are errors.
   """
 
   def __init__(self, raw: BinaryIO, new_decompressor: Callable[[], Any]):
@@ -57,11 +63,11 @@ class _Decompressed(io.RawIOBase):
     self._bytes_in = self._bytes_out = 0
 
   def readable(self) -> bool:
-    """True."""
+    """Returns True."""
     return True
 
   def readinto(self, buffer: Any) -> int:
-    """Fills a buffer; 0 at the end of the last stream."""
+    """Fills a buffer, and returns the number of bytes; 0 at the end."""
     while True:
       wants_input = getattr(self._decompressor, 'needs_input', True)
       if not self._compressed and (wants_input or self._decompressor.eof):
@@ -83,20 +89,20 @@ class _Decompressed(io.RawIOBase):
         raise EOFError('the compressed data end too early')
 
   def _check_expansion(self) -> None:
-    most = max(MOST_EXPANSION * self._bytes_in, FREE_EXPANSION_BYTES)
+    most = max(MAX_EXPANSION * self._bytes_in, ALWAYS_ALLOWED_BYTES)
     if self._bytes_out > most:
       raise OSError(
         f'{self._bytes_in:,} compressed bytes expand to more than {most:,}: '
-        f'expected at most {MOST_EXPANSION} times as many; decompress the file '
-        'yourself if this is no mistake'
+        f'expected at most {MAX_EXPANSION} times as many; if the file is '
+        'right, decompress it first'
       )
 
   def _left_over(self) -> bytes:
-    """Input that the decompressor has not taken."""
+    """Returns the input that the decompressor has not consumed."""
     left: bytes = self._decompressor.unused_data
     return left or getattr(self._decompressor, 'unconsumed_tail', b'')
 
   def close(self) -> None:
-    """Closes the file below, too."""
+    """Closes the stream and the file that it reads."""
     self._raw.close()
     super().close()

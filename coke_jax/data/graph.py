@@ -1,4 +1,4 @@
-"""A knowledge graph: labelled triples in three splits, as integer arrays."""
+"""A knowledge graph: labelled triples in three splits as integer arrays."""
 
 import dataclasses
 
@@ -8,19 +8,18 @@ from coke_jax.data import grouping
 from coke_jax.data import vocabulary as vocabulary_lib
 
 SPLITS = ('train', 'valid', 'test')
-_UNSEEN = ('unseen entity', 'unseen relation')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-  """Triples of one graph; every line of the files is kept, in its order.
+  """Triples in three splits, with every line of the files in its order.
 
   Attributes:
-    name: what results call this graph.
-    vocabulary: the labels of all splits; entities unseen in train are entities.
+    name: the name of the graph in results.
+    vocabulary: the labels of all splits, including entities unseen in train.
     train: int32 [lines, 3]: head entity id, relation index, tail entity id.
     valid: int32 [lines, 3], for choosing the best checkpoint; may be empty.
-    test: int32 [lines, 3]; may be empty.
+    test: int32 [lines, 3], for the final evaluation; may be empty.
   """
 
   name: str
@@ -30,30 +29,44 @@ class KnowledgeGraph:
   test: np.ndarray
 
   def split(self, name: str) -> np.ndarray:
-    """The triples of `train`, `valid` or `test`: int32 [lines, 3]."""
+    """Returns the triples of a split: int32 [lines, 3].
+
+    Raises:
+      ValueError: `name` is not `train`, `valid` or `test`.
+    """
     if name not in SPLITS:
       raise ValueError(f'split is {name!r}: expected one of {SPLITS}')
     return getattr(self, name)
 
   def triples(self, *names: str) -> np.ndarray:
-    """The triples of several splits, one after the other: int32 [lines, 3]."""
+    """Returns the concatenated triples of several splits: int32 [lines, 3].
+
+    Raises:
+      ValueError: a name is not `train`, `valid` or `test`.
+    """
     return np.concatenate([self.split(name) for name in names])
 
   def num_distinct(self, split: str) -> int:
-    """How many different triples a split holds."""
+    """Returns the number of distinct triples of a split."""
     return grouping.group_rows(self.split(split))[1]
 
   def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
-    """Whether a triple's head or tail is in no training triple: bool [N]."""
+    """Returns whether an entity of each triple is in no training triple.
+
+    Args:
+      triples: int32 [N, 3].
+
+    Returns:
+      bool [N].
+    """
     seen = np.zeros(self.vocabulary.num_entities, dtype=bool)
     seen[self.train[:, [0, 2]]] = True
     return ~seen[triples[:, [0, 2]]].all(axis=1)
 
   def summary(self) -> str:
-    """A table of what was read: lines, distinct triples, unseen entities."""
-    rows: list[tuple[str, ...]] = [
-      ('split', 'lines', 'distinct', 'duplicates', 'also in train', *_UNSEEN)
-    ]
+    """Returns a table of the counts of lines, triples and unseen entities."""
+    head = ('split', 'lines', 'distinct', 'duplicates', 'also in train')
+    rows: list[tuple[str, ...]] = [(*head, 'unseen entity', 'unseen relation')]
     for split in SPLITS:
       lines = len(self.split(split))
       distinct = self.num_distinct(split)
@@ -74,7 +87,7 @@ class KnowledgeGraph:
     )
 
   def _num_in_train(self, triples: np.ndarray) -> int:
-    """How many of some triples [N, 3] are training triples, too."""
+    """Returns how many of some triples [N, 3] are training triples, too."""
     both = np.concatenate([self.train, triples])
     group, num_groups = grouping.group_rows(both)
     in_train = np.zeros(num_groups, dtype=bool)

@@ -1,17 +1,22 @@
-"""Groups of equal rows, and ranges of integers, as arrays."""
+"""Array helpers: grouping of equal rows, row offsets, ranges of integers."""
 
 import numpy as np
 
 
 def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
-  """Numbers the distinct rows of an integer array [N, K].
+  """Numbers the distinct rows of an array.
+
+  Args:
+    rows: non-negative integers [N, K].
 
   Returns:
-    int64 [N], equal where rows are equal, and how many distinct rows there are.
+    int64 [N], the group of each row, equal where rows are equal; and the number
+    of groups.
   """
   group = np.zeros(len(rows), dtype=np.int64)
   num_groups = min(len(rows), 1)
-  for column in rows.T:  # a column at a time, so that no key can overflow
+  # Groups are renumbered after every column, so that no key can overflow.
+  for column in rows.T:
     span = int(column.max(initial=0)) + 1
     distinct, group = np.unique(group * span + column, return_inverse=True)
     num_groups = len(distinct)
@@ -19,7 +24,7 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-  """The integers from starts[i] on, counts[i] of them, one i after the other.
+  """Concatenates the ranges starts[i] .. starts[i] + counts[i] - 1.
 
   Args:
     starts: int64 [N].
@@ -33,5 +38,12 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def indptr_of(counts: np.ndarray) -> np.ndarray:
-  """Where each row's answers begin and the last row's end: int64 [N + 1]."""
+  """Returns the row offsets of a CSR array from the sizes of its rows.
+
+  Args:
+    counts: integers [N], the number of elements of each row.
+
+  Returns:
+    int64 [N + 1]; row i is the slice indptr[i]:indptr[i + 1].
+  """
   return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

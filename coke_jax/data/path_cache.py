@@ -1,4 +1,4 @@
-"""Path data read once, and from then on from one array file in a cache."""
+"""A cache of path data: text files are parsed once, then read as arrays."""
 
 import dataclasses
 import hashlib
@@ -10,6 +10,7 @@ import numpy as np
 from coke_jax.data import (
   arrays,
   atomic_files,
+  deduction,
   graph,
   path_files,
   text_files,
@@ -18,7 +19,7 @@ from coke_jax.data import (
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-_VERSION = 1  # of what a cache file holds; a new one leaves the old ones unread
+_VERSION = 1  # of the cache format; files of other versions are not read
 
 _logger = logging.getLogger(__name__)
 
@@ -29,21 +30,23 @@ def read_paths_cached(
   layout: paths_lib.PathFormat,
   cache_folder: pathlib.Path | None = None,
 ) -> paths_lib.PathData:
-  """What `path_files.read_paths` returns, from the cache when it is there.
+  """Returns what `path_files.read_paths` returns, from the cache if possible.
 
-  A cache file belongs to the content of the files and to the format: when
-  either changes, the files are read again. One that is damaged is named in a
-  warning and made again; a cache that cannot be written costs a warning and the
-  time to read the files next time. Several processes may do this at once.
+  A cache file is found by the content of the path files and their format: if
+  either changes, the path files are read again. A damaged cache file is
+  replaced with a warning. If the cache cannot be written, a warning is logged
+  and the path files are read again next time. Several processes can do this at
+  once.
 
   Args:
-    folder: where the files are; see `path_files.read_paths`.
-    name: what results call this data set.
-    layout: how the lines are laid out.
-    cache_folder: where cache files are; None is the user's own cache.
+    folder: the folder of the path files, as in `path_files.read_paths`.
+    name: the name of the data set in results.
+    layout: the format of the lines.
+    cache_folder: the folder of the cache files. Default: `paths` in the user's
+      cache folder.
 
   Raises:
-    text_files.DataError: as `path_files.read_paths`.
+    text_files.DataError: as in `path_files.read_paths`.
   """
   folder_of_caches = cache_folder or user_cache.folder('paths')
   cache = folder_of_caches / f'{_content_key(folder, layout)}.npz'
@@ -51,9 +54,9 @@ def read_paths_cached(
     return _load(cache, name)
   except FileNotFoundError:
     pass
-  except Exception as error:  # whatever is wrong with it, the files are there
-    _logger.warning('%s: damaged, to be made again: %s', cache, error)
-  _logger.info('%s: reading the paths, once', folder)
+  except Exception as error:  # the path files can replace any damaged cache
+    _logger.warning('%s: damaged and will be replaced: %s', cache, error)
+  _logger.info('%s: reading the path files', folder)
   data = path_files.read_paths(folder, name, layout)
   try:
     _save(cache, data)
@@ -63,12 +66,12 @@ def read_paths_cached(
 
 
 def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
-  """SHA-256 of the files' content, the format and the cache's version."""
+  """Returns the SHA-256 of the files' content, the format and the version."""
   found = {
     split: text_files.find_split(folder, split) for split in graph.SPLITS
   }
   roles = [*found.items()]
-  for split, pair in path_files.find_deduction(found).items():
+  for split, pair in deduction.find_files(found).items():
     roles.extend((f'{split} part', path) for path in pair)
   parts = [f'{_VERSION} {dataclasses.asdict(layout)!r}']
   for role, path in roles:
@@ -82,7 +85,7 @@ def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
 
 
 def _save(cache: pathlib.Path, data: paths_lib.PathData) -> None:
-  """Writes a cache file whole: under another name first, then renamed."""
+  """Writes a cache file, complete or not at all."""
   packed = {
     'entities': _pack(data.vocabulary.entities),
     'relations': _pack(data.vocabulary.relations),
@@ -94,7 +97,7 @@ def _save(cache: pathlib.Path, data: paths_lib.PathData) -> None:
 
 
 def _load(cache: pathlib.Path, name: str) -> paths_lib.PathData:
-  """Reads a cache file; the archive's checksums find damage."""
+  """Reads a cache file; the checksums of the archive detect damage."""
   with (
     cache.open('rb') as stream,
     np.load(stream, allow_pickle=False) as packed,
@@ -104,12 +107,12 @@ def _load(cache: pathlib.Path, name: str) -> paths_lib.PathData:
     )
     data = arrays.from_arrays(name, vocabulary, packed)
   if not isinstance(data, paths_lib.PathData):
-    raise ValueError('holds triples: expected paths')
+    raise ValueError('contains triples: expected paths')
   return data
 
 
 def _pack(labels: tuple[str, ...]) -> np.ndarray:
-  """Labels as bytes, one a line; no label holds a line end: uint8 [bytes]."""
+  """Returns labels as UTF-8 lines: uint8 [bytes]. No label has a line end."""
   return np.frombuffer('\n'.join(labels).encode(), dtype=np.uint8)
 
 

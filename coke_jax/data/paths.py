@@ -1,9 +1,9 @@
-"""Path data: `source, relations along the path, target`, as integer arrays.
+"""Path data: source, relations along the path, and target as integer arrays.
 
-The files of Guu, Miller and Liang (2015), "Traversing Knowledge Graphs in
-Vector Space": one path a line, `source TAB relation,relation,... TAB target`,
-with `**` before a relation that is walked against its direction. A relation
-and its inverse are two relations of the vocabulary.
+The file format is that of Guu, Miller and Liang (2015), "Traversing Knowledge
+Graphs in Vector Space": one path per line, `source TAB relation,relation,...
+TAB target`, with `**` before a relation that is followed against its direction.
+A relation and its inverse are two relations of the vocabulary.
 """
 
 import dataclasses
@@ -18,12 +18,16 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 @dataclasses.dataclass(frozen=True)
 class PathFormat:
-  """How the lines of a path file are laid out.
+  """The format of the lines of a path file.
 
   Attributes:
     delimiter: the text between source, path and target.
     relation_delimiter: the text between two relations of a path.
-    inverse_marker: the text before a relation walked against its direction.
+    inverse_marker: the text before a relation followed against its direction.
+
+  Raises:
+    text_files.DataError: a field is empty, contains a line end, or is contained
+      in another field.
   """
 
   delimiter: str = '\t'
@@ -51,8 +55,12 @@ class PathSet:
 
   Attributes:
     source: int32 [N], entity ids.
-    relations: int32 [N, longest], relation indices, NO_RELATION on the right.
+    relations: int32 [N, longest], relation indices, padded with NO_RELATION on
+      the right.
     target: int32 [N], entity ids.
+
+  Raises:
+    ValueError: the shapes do not fit together.
   """
 
   source: np.ndarray
@@ -73,27 +81,27 @@ class PathSet:
 
   @property
   def length(self) -> np.ndarray:
-    """How many relations each path has: int32 [N]."""
+    """The number of relations of each path: int32 [N]."""
     return (self.relations != vocabulary_lib.NO_RELATION).sum(
       axis=1, dtype=np.int32
     )
 
   @property
   def last_relation(self) -> np.ndarray:
-    """The relation that leads to the target: int32 [N]."""
+    """The last relation of each path: int32 [N]."""
     return self.relations[np.arange(len(self)), self.length - 1]
 
   def take(self, rows: np.ndarray) -> 'PathSet':
-    """The paths at `rows` (integers [M] or booleans [N]), in that order."""
+    """Returns the paths at `rows`, integers [M] or booleans [N]."""
     return PathSet(self.source[rows], self.relations[rows], self.target[rows])
 
   def up_to(self, longest: int) -> 'PathSet':
-    """The paths of at most `longest` relations, no wider than that."""
+    """Returns the paths of at most `longest` relations, in as many columns."""
     kept = self.take(self.length <= longest)
     return PathSet(kept.source, kept.relations[:, :longest], kept.target)
 
   def single_edges(self) -> np.ndarray:
-    """The paths of one relation as triples: int32 [edges, 3]."""
+    """Returns the paths of one relation as triples: int32 [edges, 3]."""
     single = self.up_to(1)
     return np.stack(
       [single.source, single.relations[:, 0], single.target], axis=1
@@ -102,19 +110,19 @@ class PathSet:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathData:
-  """Paths in three splits; every line of the files is kept, in its order.
+  """Paths in three splits, with every line of the files in its order.
 
   Attributes:
-    name: what results call this data set.
-    vocabulary: the labels of all splits; entities unseen in train are entities.
-      When the files hold an inverse, every relation has one.
+    name: the name of the data set in results.
+    vocabulary: the labels of all splits, including entities unseen in train.
+      If the files contain any inverse relation, every relation has an inverse.
     inverse: int32 [R], the index of each relation's inverse; NO_RELATION
-      throughout when the files hold no inverse.
+      throughout if the files contain no inverse relation.
     train: the paths to train on.
-    valid: for choosing the best checkpoint; may be empty.
-    test: may be empty.
-    deduction: for `valid` and `test`, where the folder says so: whether each
-      path's target can be reached in the graph of the training edges, bool [N].
+    valid: the paths for choosing the best checkpoint; may be empty.
+    test: the paths for the final evaluation; may be empty.
+    deduction: for `valid` and `test`, if known: whether each path's target can
+      be reached in the graph of the training edges, bool [N].
   """
 
   name: str
@@ -126,29 +134,40 @@ class PathData:
   deduction: dict[str, np.ndarray]
 
   def split(self, name: str) -> PathSet:
-    """The paths of `train`, `valid` or `test`."""
+    """Returns the paths of a split.
+
+    Raises:
+      ValueError: `name` is not `train`, `valid` or `test`.
+    """
     if name not in graph.SPLITS:
       raise ValueError(f'split is {name!r}: expected one of {graph.SPLITS}')
     return getattr(self, name)
 
   def num_distinct(self, split: str) -> int:
-    """How many different paths a split holds."""
+    """Returns the number of distinct paths of a split."""
     keys = np.sort(path_keys([self.split(split)])[0])
     return int(np.count_nonzero(np.diff(keys))) + min(len(keys), 1)
 
   def _seen(self) -> np.ndarray:
-    """Whether an entity is source or target in train: bool [V]."""
+    """Returns whether each entity is an end of a training path: bool [V]."""
     seen = np.zeros(self.vocabulary.num_entities, dtype=bool)
     seen[self.train.source] = seen[self.train.target] = True
     return seen
 
   def has_unseen_entity(self, paths: PathSet) -> np.ndarray:
-    """Whether a path's source or target is in no training path: bool [N]."""
+    """Returns whether an end of each path is an end of no training path.
+
+    Args:
+      paths: N paths.
+
+    Returns:
+      bool [N].
+    """
     seen = self._seen()
     return ~(seen[paths.source] & seen[paths.target])
 
   def summary(self) -> str:
-    """A table of what was read: lines, distinct paths, lengths, entities."""
+    """Returns a table of the counts of lines, paths, lengths and entities."""
     longest = self.train.relations.shape[1]
     head = ['split', 'lines', 'distinct', 'duplicates', 'unseen entity']
     head.extend(f'length {length}' for length in range(1, longest + 1))
@@ -178,16 +197,17 @@ class PathData:
 
 
 def path_keys(sets: Sequence[PathSet]) -> list[np.ndarray]:
-  """One integer a path, equal for equal paths of all the sets.
+  """Returns an integer key for each path, equal if and only if paths are.
 
   Args:
-    sets: with the same number of relation columns.
+    sets: path sets with the same number of relation columns. Keys are
+      comparable across the sets of one call only.
 
   Returns:
     int64 [N] for each set.
   """
   keys = np.zeros(sum(map(len, sets)), dtype=np.int64)
-  span = 1  # keys are below it
+  span = 1  # exclusive upper bound of the keys
   columns = [
     np.concatenate([paths.source for paths in sets]),
     np.concatenate([paths.target for paths in sets]),
@@ -209,21 +229,26 @@ def queries_from_paths(
   *,
   side: str = 'both',
 ) -> queries_lib.Queries:
-  """Queries that ask for the source, the target or both of each path.
+  """Makes queries for the source, the target or both of each path.
 
   Args:
     paths: N paths of at most `longest` relations.
-    vocabulary: gives relations, MASK and PAD their token ids.
-    side: which entity is masked: `head` (the source), `tail` (the target) or
-      `both`: first the N tail queries, then the N head queries.
+    vocabulary: the vocabulary of the token ids.
+    side: the masked entity: `head` (the source), `tail` (the target) or `both`
+      (the N tail queries, then the N head queries). Default: `both`.
 
   Returns:
     N or 2 N queries of K = longest + 2 tokens with one answer each.
+
+  Raises:
+    ValueError: `side` has another value.
   """
   if side == 'both':
     tail = queries_from_paths(paths, vocabulary, side='tail')
     head = queries_from_paths(paths, vocabulary, side='head')
     return queries_lib.concatenate([tail, head])
+  if side not in ('head', 'tail'):
+    raise ValueError(f"side is {side!r}: expected 'head', 'tail' or 'both'")
   rows, end = np.arange(len(paths)), paths.length + 1
   tokens = np.full(
     (len(paths), paths.relations.shape[1] + 2),

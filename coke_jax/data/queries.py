@@ -1,8 +1,9 @@
-"""Queries: sequences with one masked entity, and the entities known to fit.
+"""Queries: sequences with one masked entity, and their known answers.
 
-The one structure behind training, evaluation and asking a model. A training
-set is the queries made from triples or paths, a filter is the same queries
-joined with all splits, a user's question is a query without answers.
+Training, evaluation and prediction all use this structure. The training set is
+made of the queries of triples or paths; the filter of an evaluation is the
+answers of the same queries in all splits; a question to a trained model is a
+query without answers.
 """
 
 import dataclasses
@@ -18,11 +19,15 @@ class Queries:
   """N masked sequences and their answers.
 
   Attributes:
-    tokens: int32 [N, K] token ids, one MASK a row, PAD on the right.
+    tokens: int32 [N, K], token ids, one MASK per row, padded with PAD on the
+      right.
     mask_position: int32 [N], the column of the MASK.
     indptr: int64 [N + 1]; the answers of row i are
-      indices[indptr[i]:indptr[i + 1]].
+      `indices[indptr[i]:indptr[i + 1]]`.
     indices: int32 [answers], entity ids.
+
+  Raises:
+    ValueError: the shapes do not fit together.
   """
 
   tokens: np.ndarray
@@ -44,11 +49,11 @@ class Queries:
 
   @property
   def num_answers(self) -> np.ndarray:
-    """How many answers each row has: int64 [N]."""
+    """The number of answers of each row: int64 [N]."""
     return np.diff(self.indptr)
 
   def take(self, rows: np.ndarray) -> 'Queries':
-    """The queries at `rows` (integers [M] or booleans [N]), in that order."""
+    """Returns the queries at `rows`, integers [M] or booleans [N]."""
     rows = np.arange(len(self))[rows]
     counts = self.num_answers[rows]
     return Queries(
@@ -59,14 +64,12 @@ class Queries:
     )
 
   def grouped(self) -> 'Queries':
-    """The distinct masked sequences, each with all the answers of its rows.
+    """Merges rows of equal tokens into one row with all of their answers.
 
-    Answers are counted as often as they are given: an answer of two equal rows
-    is there twice. Rows come in the order of their first appearance.
+    An answer of two equal rows occurs twice in the merged row. Rows are in the
+    order of their first appearance.
     """
-    group, num_groups = grouping.group_rows(
-      self.tokens
-    )  # equal tokens, equal masks
+    group, num_groups = grouping.group_rows(self.tokens)
     answer_group = np.repeat(group, self.num_answers)
     order = np.argsort(answer_group, kind='stable')
     first = np.full(num_groups, len(self), dtype=np.int64)
@@ -81,37 +84,51 @@ class Queries:
     return merged.take(np.argsort(first))
 
   def known_answers(self, known: 'Queries') -> tuple[np.ndarray, np.ndarray]:
-    """Joins these queries with `known` ones: which entities fit each query.
+    """Returns the answers of each of these queries in `known`.
+
+    Args:
+      known: queries of the same width K, with answers.
 
     Returns:
-      indptr int64 [N + 1] and indices int32 [total]: for each of these queries
-      the distinct answers of all rows of `known` that have the same tokens.
+      indptr int64 [N + 1] and indices int32 [total]: for each of these queries,
+      the distinct answers of all rows of `known` with the same tokens, sorted.
     """
     rows = len(self)
     both = np.concatenate([self.tokens, known.tokens])
     group, num_groups = grouping.group_rows(both)
     answer_group = np.repeat(group[rows:], known.num_answers)
     span = int(known.indices.max(initial=0)) + 1
-    # NumPy 2.4 sorts faster than it hashes: return_index makes it sort.
+    # NumPy 2.4 finds unique values by hashing, which is slower here than
+    # sorting; return_index=True makes it sort.
     pairs, _ = np.unique(answer_group * span + known.indices, return_index=True)
     counts = np.bincount(pairs // span, minlength=num_groups)
     starts = grouping.indptr_of(counts)[:-1]
-    asked = group[:rows]
+    own = group[:rows]
     indices = (pairs % span).astype(np.int32)
     return (
-      grouping.indptr_of(counts[asked]),
-      indices[grouping.ranges(starts[asked], counts[asked])],
+      grouping.indptr_of(counts[own]),
+      indices[grouping.ranges(starts[own], counts[own])],
     )
 
   def total_answers(self) -> np.ndarray:
-    """How many answers all rows of the same tokens have together: int64 [N]."""
+    """Returns the number of answers of all rows with equal tokens: int64 [N].
+
+    Rows with equal tokens get the same number, the sum over these rows.
+    """
     group, num_groups = grouping.group_rows(self.tokens)
     totals = np.zeros(num_groups, dtype=np.int64)
     np.add.at(totals, group, self.num_answers)
     return totals[group]
 
   def split_answers(self, most: int) -> 'Queries':
-    """The same queries, rows with more than `most` answers cut into several."""
+    """Cuts rows with more than `most` answers into several rows.
+
+    Args:
+      most: the most answers of a row in the result, at least 1.
+
+    Returns:
+      The same queries with the same answers in the same order.
+    """
     pieces = np.maximum(-(-self.num_answers // most), 1)
     rows = np.repeat(np.arange(len(self)), pieces)
     piece = np.arange(len(rows)) - np.repeat(
@@ -132,16 +149,19 @@ def from_triples(
   *,
   side: str = 'both',
 ) -> Queries:
-  """Queries that ask for the head, the tail or both of each triple.
+  """Makes queries for the head, the tail or both of each triple.
 
   Args:
     triples: int32 [T, 3]: head entity id, relation index, tail entity id.
-    vocabulary: gives relations and MASK their token ids.
-    side: which entity is masked: `head` (? r o), `tail` (s r ?) or `both`:
-      first the T tail queries, then the T head queries.
+    vocabulary: the vocabulary of the token ids.
+    side: the masked entity: `head` (? r o), `tail` (s r ?) or `both` (the T
+      tail queries, then the T head queries). Default: `both`.
 
   Returns:
     T or 2 T queries of K = 3 tokens with one answer each.
+
+  Raises:
+    ValueError: `side` has another value.
   """
   if side == 'both':
     tail = from_triples(triples, vocabulary, side='tail')
@@ -161,7 +181,11 @@ def from_triples(
 
 
 def concatenate(parts: list[Queries]) -> Queries:
-  """One set of queries after the other; all have the same width K."""
+  """Concatenates sets of queries.
+
+  Args:
+    parts: one or more sets of queries of the same width K.
+  """
   counts = np.concatenate([part.num_answers for part in parts])
   return Queries(
     np.concatenate([part.tokens for part in parts]),

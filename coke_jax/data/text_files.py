@@ -1,9 +1,9 @@
-"""Strict reading of triple files: plain, .gz, .bz2 or .xz.
+"""Strict reading of text files line by line: plain, .gz, .bz2 or .xz.
 
-Labels are opaque text: they are never trimmed, unquoted, re-typed or read as
-missing. What cannot be read exactly is an error that names the file, the line
-and what was expected; nothing is skipped. However hostile a file is, reading it
-takes memory and time in proportion to its size.
+Labels are opaque text: they are not trimmed, unquoted, converted to numbers or
+treated as missing values. A line that cannot be read exactly is an error that
+names the file, the line and what was expected. Memory and time are proportional
+to the file's size even if the file is malicious.
 """
 
 import functools
@@ -14,26 +14,25 @@ from typing import BinaryIO
 from coke_jax import errors
 from coke_jax.data import compression
 
-# The names a split's file may have, before the compression suffix.
+MAX_LINE_BYTES = 1 << 20  # of a line, including its end
+
+# The file names of a split: stem, extension, and a compression suffix or none.
 _SPLIT_STEMS = {
   'train': ('train',),
   'valid': ('valid', 'dev'),
   'test': ('test',),
 }
-
-
 _EXTENSIONS = ('', '.txt', '.tsv')
-MOST_LINE_BYTES = 1 << 20  # of a line, its end among them
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
-_SHOWN_CHARACTERS = 200  # of a wrong line, in its error
+_SHOWN_CHARACTERS = 200  # of a wrong line in its error message
 
 
 class DataError(errors.CokeError, ValueError):
-  """Input that cannot be read exactly, with the place and what was expected."""
+  """Input cannot be read exactly; the message says where and why."""
 
 
 class LabelIndex(dict[str, int]):
-  """Gives each new label the next integer, in the order of first appearance."""
+  """A dictionary that gives each new label the next integer, from 0."""
 
   def __missing__(self, label: str) -> int:
     self[label] = index = len(self)
@@ -41,10 +40,16 @@ class LabelIndex(dict[str, int]):
 
 
 def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
-  """The one file in `folder` that holds `split` (train, valid or test).
+  """Finds the file of a split in a folder.
+
+  Args:
+    folder: the folder.
+    split: `train`, `valid` or `test`. The file has this name (`dev` instead of
+      `valid` is possible), bare or with .txt or .tsv, plain or with .gz, .bz2
+      or .xz.
 
   Raises:
-    DataError: when there is no such file, or more than one.
+    DataError: there is no such file, or more than one.
   """
   names = [
     stem + extension + suffix
@@ -71,15 +76,21 @@ def read_lines(
   path: pathlib.Path,
   on_bad_line: Callable[[DataError], None] | None = None,
 ) -> Iterator[tuple[int, str]]:
-  r"""Yields (line number from 1, text without its line end) of a UTF-8 file.
+  r"""Yields the numbered lines of a UTF-8 file.
 
-  Lines end with `\n`; a file may instead end every line with `\r\n`. The last
-  line may lack its end. See `read_stream` for `on_bad_line`.
+  All lines end with `\n`, or all with `\r\n`. The last line may lack its end.
+
+  Args:
+    path: the file, decompressed according to its suffix.
+    on_bad_line: as in `read_stream`.
+
+  Yields:
+    The line number, counted from 1, and the text without its line end.
 
   Raises:
-    DataError: the file cannot be opened or decompressed, expands without end,
-      is not UTF-8, starts with a byte-order mark, mixes both line ends, or has
-      a line of more than MOST_LINE_BYTES.
+    DataError: the file cannot be opened or decompressed, expands too much, is
+      not UTF-8, starts with a byte-order mark, mixes both line ends, or has a
+      line of more than MAX_LINE_BYTES.
   """
   try:
     stream = compression.open_file(path)
@@ -94,23 +105,30 @@ def read_stream(
   name: str,
   on_bad_line: Callable[[DataError], None] | None = None,
 ) -> Iterator[tuple[int, str]]:
-  """Like `read_lines`, of bytes that are open already.
+  """Yields the numbered lines of an open byte stream, like `read_lines`.
 
   Args:
-    stream: gives lines of bytes, such as `sys.stdin.buffer`.
-    name: what errors call it.
-    on_bad_line: is told of a line that is not UTF-8 or ends unlike the first,
-      which is left out then; None: it is an error.
+    stream: a binary stream such as `sys.stdin.buffer`.
+    name: the name of the stream in errors.
+    on_bad_line: called with the error of each line that is not UTF-8 or does
+      not end like the first line; the line is then skipped. Default: the error
+      is raised.
+
+  Yields:
+    The line number, counted from 1, and the text without its line end.
+
+  Raises:
+    DataError: as in `read_lines`.
   """
   carriage_return = False  # whether the lines end with \r\n
   number = 0
   try:
-    read_line = functools.partial(stream.readline, MOST_LINE_BYTES + 1)
+    read_line = functools.partial(stream.readline, MAX_LINE_BYTES + 1)
     for number, raw in enumerate(iter(read_line, b''), start=1):
-      if len(raw) > MOST_LINE_BYTES:
+      if len(raw) > MAX_LINE_BYTES:
         raise DataError(
           f'{name}:{number}: {raw[:_SHOWN_CHARACTERS]!r}... is longer than '
-          f'{MOST_LINE_BYTES:,} bytes: expected a line that is no longer'
+          f'{MAX_LINE_BYTES:,} bytes: expected at most that many'
         )
       if number == 1:
         if raw.startswith(_BYTE_ORDER_MARKS):
@@ -150,13 +168,13 @@ def read_stream(
 
 
 def show_line(line: str | bytes) -> str:
-  """A line as it goes into an error: quoted, control characters visible."""
+  """Returns a line for an error message: quoted, escaped and shortened."""
   if len(line) > _SHOWN_CHARACTERS:
     return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
   return repr(line)
 
 
 def count_fields(fields: list[str]) -> str:
-  """How many fields a line has, as it goes into an error."""
+  """Returns the number of fields of a line for an error message."""
   empty = sum(not field for field in fields)
   return f'{len(fields)}' + (f', {empty} of them empty' if empty else '')

@@ -1,4 +1,8 @@
-"""Strict reading of files of labelled triples."""
+"""Strict reading of triple files: one file, or the three splits of a graph.
+
+`TripleFormat` describes the lines, `read_triples` reads one file and
+`read_graph` a folder. See `text_files` for what strict means.
+"""
 
 import dataclasses
 import pathlib
@@ -13,12 +17,16 @@ TRIPLE_COLUMNS = ('head', 'relation', 'tail')
 
 @dataclasses.dataclass(frozen=True)
 class TripleFormat:
-  """How the lines of a triple file are laid out.
+  """The format of the lines of a triple file.
 
   Attributes:
     columns: the order of `head`, `relation`, `tail` on a line.
     delimiter: the text between two columns.
-    header: whether the first line names the columns and is not a triple.
+    header: whether the first line is a header to skip.
+
+  Raises:
+    text_files.DataError: the columns are not head, relation and tail, or the
+      delimiter is empty or contains a line end.
   """
 
   columns: tuple[str, ...] = TRIPLE_COLUMNS
@@ -44,19 +52,20 @@ def read_triples(
   relations: text_files.LabelIndex,
   layout: TripleFormat,
 ) -> np.ndarray:
-  """The triples of one file, as integers by first appearance of each label.
+  """Reads the triples of one file as integers.
 
   Args:
-    path: the file, see `find_split`.
-    entities: grows by the entity labels met for the first time.
-    relations: grows by the relation labels met for the first time.
-    layout: how the lines are laid out.
+    path: the file.
+    entities: the entity labels so far; new ones are added.
+    relations: the relation labels so far; new ones are added.
+    layout: the format of the lines.
 
   Returns:
-    int32 [lines, 3]: head, relation, tail.
+    int32 [lines, 3]: head, relation, tail, as indices by first appearance.
 
   Raises:
-    DataError: with file, line number, line and expectation.
+    text_files.DataError: the file or a line cannot be read, a line does not
+      have three non-empty fields, or the header is missing.
   """
   head, relation, tail = (layout.columns.index(c) for c in TRIPLE_COLUMNS)
   delimiter = layout.delimiter
@@ -86,15 +95,16 @@ def read_graph(
   """Reads the `train`, `valid` and `test` files of a folder.
 
   Args:
-    folder: where the files are; see `text_files.find_split` for their names.
-    name: what results call this graph.
-    layout: how the lines are laid out.
+    folder: the folder of the files, named as in `text_files.find_split`.
+    name: the name of the graph in results.
+    layout: the format of the lines.
 
   Returns:
-    The graph, its labels sorted, so that the same files give the same ids.
+    The graph. Labels are sorted, so that the same files give the same ids.
 
   Raises:
-    text_files.DataError: a file is missing, a line is wrong, or train is empty.
+    text_files.DataError: a file is missing or ambiguous, a line cannot be read,
+      or train is empty.
   """
   entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
   paths = {

@@ -1,13 +1,14 @@
-"""Where things are kept that can be had again: downloads, files once read."""
+"""The user's cache folder, for downloads and parsed files."""
 
 import os
 import pathlib
 
 
 def folder(name: str) -> pathlib.Path:
-  """`coke_jax/<name>` below `$XDG_CACHE_HOME`, or else below `~/.cache`.
+  """Returns the folder `coke_jax/<name>` in the user's cache folder.
 
-  A relative `$XDG_CACHE_HOME` is ignored, as the convention has it.
+  The user's cache folder is `$XDG_CACHE_HOME`, or `~/.cache` if that is not an
+  absolute path. The returned folder need not exist.
   """
   home = os.environ.get('XDG_CACHE_HOME', '')
   if not os.path.isabs(home):

@@ -1,4 +1,4 @@
-"""Labels to ids and back: [entities | relations | MASK, PAD].
+"""The vocabulary: labels and token ids, [entities | relations | MASK, PAD].
 
 Entities come first, so that the output layer is a slice of the element
 embedding. Labels are sorted, so that the same files always give the same ids.
@@ -13,9 +13,9 @@ import numpy as np
 
 from coke_jax.data import text_files
 
-NO_RELATION = -1  # fills a path's relations to the width of the longest path
+NO_RELATION = -1  # pads the relations of paths, on the right
 
-_MOST_COMPARED = 100_000  # labels, when the closest ones are looked for
+_MAX_COMPARED = 100_000  # labels compared in the search for the closest ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Vocabulary:
   """The labels of a graph, in the order of their ids.
 
   Attributes:
-    entities: entity labels; the id of an entity is its place here.
-    relations: relation labels; the *index* of a relation is its place here and
-      its *token id* is `num_entities` more.
+    entities: entity labels; the id of an entity is its index here.
+    relations: relation labels; the *index* of a relation is its index here, and
+      its *token id* is `num_entities` + index.
   """
 
   entities: tuple[str, ...]
@@ -33,57 +33,66 @@ class Vocabulary:
 
   @property
   def num_entities(self) -> int:
-    """Entities have the token ids 0 .. num_entities - 1."""
+    """V; entities have the token ids 0 .. V - 1."""
     return len(self.entities)
 
   @property
   def num_relations(self) -> int:
-    """Relations have the token ids that follow the entities'."""
+    """R; relations have the token ids V .. V + R - 1."""
     return len(self.relations)
 
   @property
   def mask_id(self) -> int:
-    """The token that stands for the entity to be predicted."""
+    """The token id of MASK, in place of the entity to predict."""
     return self.num_entities + self.num_relations
 
   @property
   def pad_id(self) -> int:
-    """The token that fills a row to its fixed width, on the right."""
+    """The token id of PAD, which pads rows on the right."""
     return self.mask_id + 1
 
   @property
   def num_tokens(self) -> int:
-    """Rows of the element embedding."""
+    """The number of token ids: the rows of the element embedding."""
     return self.pad_id + 1
 
   @property
   def token_labels(self) -> tuple[str, ...]:
-    """The label of each token id; MASK and PAD in brackets."""
+    """The label of each token id, with `[MASK]` and `[PAD]` at the end."""
     return (*self.entities, *self.relations, '[MASK]', '[PAD]')
 
   @functools.cached_property
   def entity_ids(self) -> dict[str, int]:
-    """Entity label -> id."""
+    """A dictionary from entity label to id."""
     return {label: index for index, label in enumerate(self.entities)}
 
   @functools.cached_property
   def relation_ids(self) -> dict[str, int]:
-    """Relation label -> index among the relations."""
+    """A dictionary from relation label to relation index."""
     return {label: index for index, label in enumerate(self.relations)}
 
   def entity_id(self, label: str, *, hints: bool = True) -> int:
-    """The id of an entity.
+    """Returns the id of an entity.
+
+    Args:
+      label: the entity label.
+      hints: whether the error names the closest known labels, which takes time
+        if the vocabulary is large. Default: True.
 
     Raises:
-      KeyError: an unknown label, with the closest known ones if `hints`.
+      KeyError: the label is unknown.
     """
     return _look_up(label, self.entity_ids, 'entity', hints)
 
   def relation_id(self, label: str, *, hints: bool = True) -> int:
-    """The index of a relation among the relations.
+    """Returns the index of a relation among the relations.
+
+    Args:
+      label: the relation label.
+      hints: as in `entity_id`.
 
     Raises:
-      KeyError: an unknown label, with the closest known ones if `hints`.
+      KeyError: the label is unknown.
     """
     return _look_up(label, self.relation_ids, 'relation', hints)
 
@@ -91,11 +100,14 @@ class Vocabulary:
 def sort_labels(
   index: text_files.LabelIndex,
 ) -> tuple[tuple[str, ...], np.ndarray]:
-  """Sorts the labels met while reading.
+  """Sorts labels by code point.
+
+  Args:
+    index: the labels in the order of first appearance.
 
   Returns:
-    The labels in sorted order, and int32 [labels]: the sorted place of each
-    label by its order of first appearance.
+    The sorted labels, and int32 [labels]: the sorted position of each label, in
+    the order of first appearance.
   """
   labels = list(index)
   order = sorted(range(len(labels)), key=labels.__getitem__)
@@ -105,21 +117,27 @@ def sort_labels(
 
 
 def closest(label: str, known: Iterable[str], count: int = 3) -> list[str]:
-  """The known labels that look most like `label`, best first.
+  """Returns the known labels most similar to `label`, best first.
 
-  Among very many, only those that begin and end alike are looked at.
+  Case is ignored. Of more than 100,000 labels, only those with the same first
+  two or last four characters are compared.
+
+  Args:
+    label: the unknown label.
+    known: the known labels.
+    count: the most labels to return. Default: 3.
   """
   wanted = label.lower()
   lowered: dict[str, str] = {}
   for name in known:
     lowered.setdefault(name.lower(), name)
   compared = list(lowered)
-  if len(compared) > _MOST_COMPARED:
+  if len(compared) > _MAX_COMPARED:
     compared = [
       name
       for name in compared
       if name[:2] == wanted[:2] or name[-4:] == wanted[-4:]
-    ][:_MOST_COMPARED]
+    ][:_MAX_COMPARED]
   matches = difflib.get_close_matches(wanted, compared, n=count)
   return [lowered[match] for match in matches]
 

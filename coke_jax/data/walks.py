@@ -1,41 +1,20 @@
-"""Sampling path data from triples by random walks.
+"""Sampling of path data from triples by random walks.
 
-The procedure by which Guu, Miller and Liang (2015) made their path data from
-WordNet and Freebase triples.
+This is the procedure by which Guu, Miller and Liang (2015) made path data from
+the triples of WordNet and Freebase.
 """
-
-import dataclasses
 
 import numpy as np
 import tqdm
 
 from coke_jax.data import adjacency as adjacency_lib
-from coke_jax.data import graph, path_files, text_files
+from coke_jax.data import deduction, graph, inverses
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-
-def deducible(
-  paths: paths_lib.PathSet,
-  train: np.ndarray,
-  num_entities: int,
-  inverse: np.ndarray,
-) -> np.ndarray:
-  """Whether each path's target is reached in the training graph: bool [N].
-
-  Args:
-    paths: N paths.
-    train: int32 [T, 3], the triples of the training graph.
-    num_entities: V.
-    inverse: int32 [R], the inverse of each relation.
-  """
-  adjacency = adjacency_lib.from_triples(train, num_entities, inverse)
-  return adjacency.traverse(paths.source, paths.relations).contains(
-    paths.target
-  )
-
-
-_WALKS_AT_ONCE = 1 << 18  # taken in one go, between two looks at the progress
+# Walks sampled together, between two updates of the progress bar. The sampled
+# walks depend on it as they do on the seed, so a new value gives new data sets.
+WALKS_PER_CHUNK = 1 << 18
 
 
 def sample_path_data(
@@ -49,29 +28,36 @@ def sample_path_data(
 ) -> paths_lib.PathData:
   """Makes path data from a graph: its triples, and random walks over them.
 
-  Each split holds its own triples as paths of one relation. Train adds walks in
-  the graph of its triples, valid and test add walks in the graph of train and
-  their own. Walks are counted by the triples as given, duplicates included;
-  then duplicates are removed, from valid what is in train, and from test what
-  is in train or valid. Within a split, paths are in random order.
+  Each split contains its own triples as paths of one relation. Train adds walks
+  in the graph of its triples; valid and test add walks in the graph of train's
+  and their own triples. The number of walks is a multiple of the number of
+  triples, duplicates included. Afterwards duplicate paths are removed, also
+  those of valid that are in train, and those of test that are in train or
+  valid. The paths of a split are in random order.
 
   Args:
     triples: the graph; its relation labels have no inverse marker.
-    seed: decides the walks and the order of the paths.
-    longest: relations in the longest walk; at least 2.
-    walks_per_train_triple: 20 in the paper's data.
-    walks_per_evaluation_triple: 4 in the paper's data, for valid and test.
-    inverse_marker: goes before the label of an inverse relation.
+    seed: determines the walks and the order of the paths.
+    longest: the number of relations of the longest walks, at least 2.
+    walks_per_train_triple: walks for each triple of train. Default: 20, as in
+      the paper's data.
+    walks_per_evaluation_triple: walks for each triple of valid and test.
+      Default: 4, as in the paper's data.
+    inverse_marker: the text before the label of an inverse relation.
 
   Returns:
-    Path data with `longest` columns of relations; `deduction` says for valid
-    and test whether a target is reached in the graph of train's triples.
+    Path data with `longest` relation columns. `deduction` says for each path of
+    valid and test whether its target is reached in the graph of train's
+    triples.
 
   Raises:
     text_files.DataError: a relation label starts with the inverse marker.
+    ValueError: `longest` is below 2, or train is empty.
   """
-  vocabulary, forward = with_inverses(triples.vocabulary, inverse_marker)
-  inverse = path_files.inverse_relations(vocabulary, inverse_marker)
+  vocabulary, forward = inverses.with_inverses(
+    triples.vocabulary, inverse_marker
+  )
+  inverse = inverses.inverse_relations(vocabulary, inverse_marker)
   generator = np.random.default_rng(seed)
   edges = {}
   for split in graph.SPLITS:
@@ -94,12 +80,12 @@ def sample_path_data(
     )
     sampled.append(_add_edges(walks, edges[split]))
   train, valid, test = _disjoint(sampled, generator)
-  deduction = {
-    split: deducible(paths, edges['train'], num_entities, inverse)
+  masks = {
+    split: deduction.deducible(paths, edges['train'], num_entities, inverse)
     for split, paths in (('valid', valid), ('test', test))
   }
   return paths_lib.PathData(
-    triples.name, vocabulary, inverse, train, valid, test, deduction
+    triples.name, vocabulary, inverse, train, valid, test, masks
   )
 
 
@@ -111,26 +97,28 @@ def sample_walks(
   generator: np.random.Generator,
   name: str = '',
 ) -> paths_lib.PathSet:
-  """Random walks, each of a length drawn uniformly from 2 to `longest`.
+  """Samples random walks, each of a length drawn uniformly from 2 to `longest`.
 
-  A walk starts at an entity drawn uniformly from those that have an edge;
-  others are in no walk. Each step draws one of the distinct relations at the
-  current entity, inverses included, then one of the entities this leads to,
-  both uniformly: parallel edges of one relation count once, and a relation with
-  many ends is as likely as one with a single end. A walk may turn back.
+  A walk starts at an entity drawn uniformly from the entities with an edge.
+  Each step draws one of the distinct relations of the current entity, inverse
+  ones included, then one of the entities it leads to, both uniformly. Parallel
+  edges of one relation therefore count once, and a relation with many tails is
+  as likely as one with a single tail. A walk may turn back.
 
   Args:
-    adjacency: the graph; each relation has its inverse, so no walk strands.
+    adjacency: the graph; each relation has an inverse, so that every entity
+      that a walk reaches has an edge to leave by.
     num_walks: N, duplicates included.
-    longest: relations in the longest walk; at least 2.
+    longest: the number of relations of the longest walks, at least 2.
     generator: the source of randomness.
-    name: what the progress bar calls these walks.
+    name: the label of the progress bar.
 
   Returns:
-    N paths with `longest` columns of relations.
+    N paths with `longest` relation columns.
 
   Raises:
-    ValueError: a walk can strand, there is no edge, or `longest` is below 2.
+    ValueError: `longest` is below 2, the graph has no edge, or some entity can
+      be entered but not left.
   """
   if longest < 2:
     raise ValueError(f'longest is {longest}: expected at least 2')
@@ -142,8 +130,8 @@ def sample_walks(
   with tqdm.tqdm(
     total=num_walks, desc=f'{name} walks', unit='walk', unit_scale=True
   ) as progress:
-    for low in range(0, num_walks, _WALKS_AT_ONCE):
-      rows = slice(low, min(low + _WALKS_AT_ONCE, num_walks))
+    for low in range(0, num_walks, WALKS_PER_CHUNK):
+      rows = slice(low, min(low + WALKS_PER_CHUNK, num_walks))
       count = rows.stop - low
       lengths = generator.integers(2, longest + 1, size=count)
       source[rows] = generator.choice(edges.starts, size=count)
@@ -167,7 +155,7 @@ class _WalkEdges:
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     new = np.ones(len(edges), dtype=bool)
     new[1:] = (edges[1:, :2] != edges[:-1, :2]).any(axis=1)
-    first = np.flatnonzero(new)  # of each pair of a head and a relation
+    first = np.flatnonzero(new)  # the first edge of each (head, relation) pair
     pairs = np.bincount(edges[first, 0], minlength=adjacency.num_entities)
     self.tail = edges[:, 2]
     self.pair_relation = edges[first, 1]
@@ -183,7 +171,7 @@ class _WalkEdges:
   def step(
     self, here: np.ndarray, generator: np.random.Generator
   ) -> tuple[np.ndarray, np.ndarray]:
-    """The relation and the next entity of each walk: int32 [N], twice."""
+    """Draws the next relation and entity of each walk: int32 [N], twice."""
     pair = generator.integers(
       self.entity_start[here], self.entity_start[here + 1]
     )
@@ -191,40 +179,10 @@ class _WalkEdges:
     return self.pair_relation[pair], self.tail[edge]
 
 
-def with_inverses(
-  vocabulary: vocabulary_lib.Vocabulary, inverse_marker: str
-) -> tuple[vocabulary_lib.Vocabulary, np.ndarray]:
-  """Gives every relation of a vocabulary an inverse.
-
-  Returns:
-    The vocabulary with sorted relations, and int32 [R]: the new index of each
-    old relation.
-
-  Raises:
-    text_files.DataError: a relation label starts with the inverse marker.
-  """
-  for label in vocabulary.relations:
-    if label.startswith(inverse_marker):
-      raise text_files.DataError(
-        f'relation {label!r} starts with {inverse_marker!r}: expected another '
-        'inverse marker, or relations without their inverses'
-      )
-  both = sorted(
-    [*vocabulary.relations]
-    + [
-      path_files.invert(label, inverse_marker) for label in vocabulary.relations
-    ]
-  )
-  extended = dataclasses.replace(vocabulary, relations=tuple(both))
-  ids = extended.relation_ids
-  forward = [ids[label] for label in vocabulary.relations]
-  return extended, np.array(forward, dtype=np.int32)
-
-
 def _add_edges(
   walks: paths_lib.PathSet, edges: np.ndarray
 ) -> paths_lib.PathSet:
-  """Edges [T, 3] as paths of one relation, and then the walks."""
+  """Returns edges [T, 3] as paths of one relation, followed by the walks."""
   head, relation, tail = edges.T
   shape = (len(edges), walks.relations.shape[1])
   relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
@@ -239,8 +197,8 @@ def _add_edges(
 def _disjoint(
   sets: list[paths_lib.PathSet], generator: np.random.Generator
 ) -> list[paths_lib.PathSet]:
-  """Distinct paths of each set that no set before it has, in random order."""
-  # The first appearance of each path in all the sets, one after the other.
+  """Removes duplicates within each set and paths of earlier sets; shuffles."""
+  # The first position of each distinct path in the concatenated sets.
   _, first = np.unique(
     np.concatenate(paths_lib.path_keys(sets)), return_index=True
   )

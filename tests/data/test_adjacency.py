@@ -1,3 +1,5 @@
+"""Traversal and candidate sets against brute force over plain Python sets."""
+
 import itertools
 import lzma
 
@@ -6,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coke_jax.data import adjacency, path_files, paths, walks
+from coke_jax.data import adjacency, deduction, path_files, paths, vocabulary
 from coke_jax.evaluate import path_negatives
 
-ENTITIES = 7  # the last one never has an edge
+ENTITIES = 7  # the last one has no edge
 RELATIONS = 3  # relation r + RELATIONS is the inverse of r
 INVERSE = (np.arange(2 * RELATIONS) + RELATIONS) % (2 * RELATIONS)
 
 edges = st.lists(
   st.tuples(
     st.integers(0, ENTITIES - 2),
-    st.integers(0, 2 * RELATIONS - 1),  # an inverse relation may be an edge too
+    st.integers(0, 2 * RELATIONS - 1),  # also edges of inverse relations
     st.integers(0, ENTITIES - 2),
   ),
   max_size=20,
@@ -32,7 +34,7 @@ path_rows = st.lists(
 
 
 def both_directions(triples):
-  """All edges as a plain set, inverses included."""
+  """Returns all edges as a set, inverse ones included."""
   found = set()
   for head, relation, tail in triples:
     found.add((head, relation, tail))
@@ -41,7 +43,7 @@ def both_directions(triples):
 
 
 def walk(graph, source, steps):
-  """All entities reached, one step at a time, by looking at every edge."""
+  """Returns all entities reached, by a loop over all edges at every step."""
   reached = {source}
   for step in steps:
     reached = {t for (h, r, t) in graph if h in reached and r == step}
@@ -73,10 +75,10 @@ def as_paths(rows, width=4):
   )
 
 
-@pytest.mark.parametrize('at_once', [1, 3, 1 << 24])
-def test_traversal_equals_brute_force(at_once):
+@pytest.mark.parametrize('edges_per_chunk', [1, 3, adjacency.EDGES_PER_CHUNK])
+def test_traversal_equals_brute_force(edges_per_chunk):
   with pytest.MonkeyPatch.context() as patched:
-    patched.setattr(adjacency, '_EDGES_AT_ONCE', at_once)
+    patched.setattr(adjacency, 'EDGES_PER_CHUNK', edges_per_chunk)
 
     @given(edges, path_rows)
     @settings(max_examples=100, deadline=None)
@@ -122,12 +124,12 @@ def test_edges_and_candidates_equal_brute_force(triples):
 @given(edges, edges, path_rows)
 @settings(deadline=None)
 def test_evaluation_sets_equal_brute_force(train, single, rows):
-  # The split's own single edges are some of its paths; others are random, so
+  # Some paths are single edges of the split itself. The others are random, so
   # that many targets are not reached.
   rows = [(h, [r], t) for h, r, t in single] + rows
   data = paths.PathData(
     name='toy',
-    vocabulary=_Vocabulary,
+    vocabulary=vocabulary.Vocabulary(tuple('abcdefg'), ()),
     inverse=INVERSE.astype(np.int32),
     train=as_paths([(h, [r], t) for h, r, t in train]),
     valid=as_paths([]),
@@ -151,27 +153,23 @@ def test_evaluation_sets_equal_brute_force(train, single, rows):
     kept = candidates[row] & ~answers[row]
     kept[target] = False
     assert set(np.flatnonzero(kept).tolist()) == negatives
-  deducible = walks.deducible(
+  deducible = deduction.deducible(
     data.test, data.train.single_edges(), ENTITIES, data.inverse
   )
   trained = both_directions(train)
   assert deducible.tolist() == [t in walk(trained, s, p) for s, p, t in rows]
 
 
-class _Vocabulary:
-  num_entities = ENTITIES
-
-
 def test_by_hand():
-  # 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1, a loop 3 -r-> 3; 6 is alone.
+  # 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1, a loop 3 -r-> 3; 6 is isolated.
   built = build([(0, 0, 1), (1, 0, 2), (0, 1, 1), (0, 0, 1), (3, 0, 3)])
   queries = [
     (0, [0], {1}),
     (0, [0, 0], {2}),
     (0, [0, 0, 0], set()),  # a dead end
-    (6, [0], set()),  # an unknown source
+    (6, [0], set()),  # a source without edges
     (3, [0, 0, 0, 0], {3}),
-    (3, [3], {3}),  # the loop against its direction
+    (3, [3], {3}),  # the loop in its inverse direction
     (2, [3, 3], {0}),
     (1, [4, 0], {1}),
     (0, [2], set()),  # a relation without edges
@@ -188,7 +186,7 @@ def test_by_hand():
   assert built.candidates(3).tolist() == [0, 1, 3]
 
 
-def test_without_inverses_edges_go_one_way():
+def test_without_inverses_edges_have_one_direction():
   built = build([(0, 0, 1), (1, 1, 2)], inverse=np.array([-1, -1]))
   assert built.edges.tolist() == [[0, 0, 1], [1, 1, 2]]
   assert built.candidates(0).tolist() == [1]
@@ -211,7 +209,7 @@ def test_no_queries():
     ([0], [[-1, 0]], 'gaps'),
   ],
 )
-def test_ids_outside_of_the_graph(source, relations, expected):
+def test_ids_out_of_range_are_errors(source, relations, expected):
   with pytest.raises(ValueError, match=expected):
     build([(0, 0, 1)]).traverse(
       np.array(source, dtype=np.int32), np.array(relations, dtype=np.int32)
@@ -220,7 +218,7 @@ def test_ids_outside_of_the_graph(source, relations, expected):
 
 def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
   folder = benchmark_folder('PathQueryWN')
-  # The training edges alone are enough: they are what evaluation needs.
+  # Evaluation needs only the training edges, not the longer training paths.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   single = [line for line in text.splitlines() if b',' not in line]
   (tmp_path / 'train').write_bytes(b'\n'.join(single))
@@ -242,14 +240,15 @@ def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
     assert (~sets.reached).sum() == count
     assert not sets.trivial.any()
     found = data.split(split)
-    deducible = walks.deducible(
+    deducible = deduction.deducible(
       found,
       data.train.single_edges(),
       data.vocabulary.num_entities,
       data.inverse,
     )
     assert (deducible == data.deduction[split]).all()
-  for row in range(0, len(data.test), 50):  # `sets` is the test split's
+  # `sets` is now that of the test split.
+  for row in range(0, len(data.test), 50):
     reached = {int(data.test.source[row])}
     for step in data.test.relations[row, : data.test.length[row]].tolist():
       reached = set().union(

@@ -1,4 +1,4 @@
-"""Epochs: every instance once, in an order that (seed, epoch) decides."""
+"""Epochs of batches: every instance once, in an order by (seed, epoch)."""
 
 import collections
 import itertools
@@ -6,22 +6,23 @@ import itertools
 import hypothesis
 import numpy as np
 import pytest
+import small
 from hypothesis import strategies as st
 
-from coke_jax.data import batches, queries, vocabulary
+from coke_jax.data import batches, queries
 
-WORDS = vocabulary.Vocabulary(tuple('abcdefgh'), ('r', 's', 't'))
-MASK, PAD = WORDS.mask_id, WORDS.pad_id
+VOCABULARY = small.labels(8, 3)
+MASK, PAD = VOCABULARY.mask_id, VOCABULARY.pad_id
 
 
 def triple_queries(count: int, seed: int = 0) -> queries.Queries:
   generator = np.random.default_rng(seed)
   triples = generator.integers(0, [8, 3, 8], size=(count, 3)).astype(np.int32)
-  return queries.from_triples(triples, WORDS)
+  return queries.from_triples(triples, VOCABULARY)
 
 
 def path_queries(count: int, seed: int = 0) -> queries.Queries:
-  """Paths of 1 to 5 relations with 1 to 4 answers each, padded to 7 tokens."""
+  """Returns path queries of 3 to 7 tokens with 1 to 4 answers each."""
   generator = np.random.default_rng(seed)
   tokens = np.full((count, 7), PAD, dtype=np.int32)
   position = np.zeros(count, dtype=np.int32)
@@ -43,6 +44,7 @@ def path_queries(count: int, seed: int = 0) -> queries.Queries:
 
 
 def instances(made: queries.Queries) -> collections.Counter:
+  """Counts the (tokens without padding, answer) pairs of queries."""
   return collections.Counter(
     (tuple(t for t in made.tokens[row].tolist() if t != PAD), answer)
     for row in range(len(made))
@@ -51,7 +53,7 @@ def instances(made: queries.Queries) -> collections.Counter:
 
 
 def instances_of_batches(epoch: list[batches.Batch]) -> collections.Counter:
-  """What an epoch trains on, as `instances`; checks each batch on the way."""
+  """Counts the instances of an epoch like `instances`, and checks batches."""
   seen: collections.Counter = collections.Counter()
   for batch in epoch:
     assert set(batch) == {'tokens', 'mask_position', 'answers'}
@@ -67,7 +69,7 @@ def instances_of_batches(epoch: list[batches.Batch]) -> collections.Counter:
         len(answers) - len(given)
       )
       if given:
-        assert PAD not in tokens  # one length a batch
+        assert PAD not in tokens  # all rows of a batch have one length
         assert tokens[position] == MASK
         seen.update((tuple(tokens), answer) for answer in given)
       else:
@@ -98,9 +100,9 @@ def test_an_epoch_visits_each_instance_once(count, size, seed, epoch, kind):
   if kind == 'cut':
     made = made.split_answers(2)
   data = batches.TrainingSet(made, size, PAD, seed)
-  run = list(data.epoch(epoch))
-  assert instances_of_batches(run) == instances(made)
-  assert len(run) == data.steps_per_epoch
+  made_batches = list(data.epoch(epoch))
+  assert instances_of_batches(made_batches) == instances(made)
+  assert len(made_batches) == data.steps_per_epoch
   assert data.num_instances == sum(instances(made).values())
   assert data.weight_per_row == data.num_instances / len(made)
   assert data.answers_per_row == max(np.diff(made.indptr))
@@ -128,7 +130,6 @@ def test_shapes_are_fixed_for_each_length():
 
 
 def test_batches_of_different_lengths_are_mixed():
-  """No epoch goes through the lengths one after the other."""
   data = batches.TrainingSet(path_queries(400), 8, PAD, 0)
   lengths = [batch['tokens'].shape[1] for batch in data.epoch(0)]
   assert lengths != sorted(lengths)
@@ -136,10 +137,10 @@ def test_batches_of_different_lengths_are_mixed():
   assert changes > len(lengths) / 2
 
 
-def test_batches_of_one_length_follow_each_other_where_asked():
+def test_batches_of_one_length_follow_each_other_in_chunks():
   made = path_queries(400)
   apart = batches.TrainingSet(made, 8, PAD, 0)
-  data = batches.TrainingSet(made, 8, PAD, 0, together=3)
+  data = batches.TrainingSet(made, 8, PAD, 0, chunk_size=3)
   assert data.steps_per_epoch == apart.steps_per_epoch
   epoch = list(data.epoch(0))
   assert instances_of_batches(epoch) == instances(made)
@@ -153,40 +154,41 @@ def test_batches_of_one_length_follow_each_other_where_asked():
   assert collections.Counter(lengths) == alone
 
 
-@pytest.mark.parametrize('most', [1, 3, 100])
-def test_runs_are_batches_in_order_cut_at_lengths_and_ends(most):
-  data = batches.TrainingSet(path_queries(200), 8, PAD, 0, together=4)
+@pytest.mark.parametrize('size', [1, 3, 100])
+def test_chunks_keep_the_order_and_are_cut_at_lengths_and_ends(size):
+  data = batches.TrainingSet(path_queries(200), 8, PAD, 0, chunk_size=4)
   epoch = list(data.epoch(0))
-  made = list(batches.runs(iter(epoch), most, lambda number: number % 5 == 0))
-  assert equal([batch for run in made for batch in run], epoch)
+  made = list(batches.chunks(iter(epoch), size, lambda number: number % 5 == 0))
+  assert equal([batch for chunk in made for batch in chunk], epoch)
   done = 0
-  for run in made:
-    assert 1 <= len(run) <= most
-    assert len({batch['tokens'].shape for batch in run}) == 1
-    assert done // 5 == (done + len(run) - 1) // 5  # no end inside
-    done += len(run)
-  if most > 1:
+  for chunk in made:
+    assert 1 <= len(chunk) <= size
+    assert len({batch['tokens'].shape for batch in chunk}) == 1
+    assert done // 5 == (done + len(chunk) - 1) // 5  # no end inside
+    done += len(chunk)
+  if size > 1:
     assert max(map(len, made)) > 1
-  assert not list(batches.runs([], most, lambda _: False))
+  assert not list(batches.chunks([], size, lambda _: False))
 
 
-def test_a_stack_is_filled_up():
-  run = list(batches.TrainingSet(triple_queries(20), 8, PAD, 0).epoch(0))[:2]
-  stacked = batches.stack(run, 3)
+def test_a_stack_is_padded_with_zeros():
+  data = batches.TrainingSet(triple_queries(20), 8, PAD, 0)
+  chunk = list(data.epoch(0))[:2]
+  stacked = batches.stack(chunk, 3)
   for name, array in stacked.items():
-    np.testing.assert_array_equal(array[0], run[0][name])
-    np.testing.assert_array_equal(array[1], run[1][name])
+    np.testing.assert_array_equal(array[0], chunk[0][name])
+    np.testing.assert_array_equal(array[1], chunk[1][name])
     assert not array[2].any()
-  for wrong in ([], run * 2):
+  for wrong in ([], chunk * 2):
     with pytest.raises(ValueError, match=r'\d batches: expected 1 to 3'):
       batches.stack(wrong, 3)
 
 
 @pytest.mark.parametrize('made', [triple_queries(60), path_queries(120)])
-def test_order_is_decided_by_seed_and_epoch(made):
+def test_seed_and_epoch_determine_the_order(made):
   data = batches.TrainingSet(made, 8, PAD, 7)
   first = list(data.epoch(4))
-  for _ in data.epoch(9):  # what was drawn before must not matter
+  for _ in data.epoch(9):  # other epochs before it make no difference
     pass
   assert equal(first, list(data.epoch(4)))
   again = batches.TrainingSet(made, 8, PAD, 7)
@@ -204,7 +206,7 @@ def test_seed_and_epoch_are_not_added_up():
   )
 
 
-def test_each_epoch_puts_other_rows_together():
+def test_each_epoch_batches_other_rows_together():
   data = batches.TrainingSet(triple_queries(60), 8, PAD, 0)
 
   def first_batch(epoch: int) -> frozenset:
@@ -222,7 +224,7 @@ def test_first_batch_resumes_inside_an_epoch(made):
     assert equal(whole[first:], list(data.epoch(3, first)))
 
 
-def test_a_batch_larger_than_the_data():
+def test_a_batch_can_be_larger_than_the_data():
   data = batches.TrainingSet(triple_queries(3), 64, PAD, 0)
   (batch,) = data.epoch(0)
   assert batch['tokens'].shape == (64, 3)
@@ -231,13 +233,13 @@ def test_a_batch_larger_than_the_data():
 
 
 def test_yielded_batches_do_not_share_memory():
-  """A batch may still be on its way to the device when the next is made."""
+  """The transfer of a batch to the device can outlast the next `next()`."""
   data = batches.TrainingSet(triple_queries(20), 8, PAD, 0)
-  run = list(data.epoch(0))
-  before = [batch['tokens'].copy() for batch in run]
+  epoch = list(data.epoch(0))
+  before = [batch['tokens'].copy() for batch in epoch]
   for batch in data.epoch(1):
     batch['tokens'][:] = -5
   assert all(
     np.array_equal(batch['tokens'], copy)
-    for batch, copy in zip(run, before, strict=True)
+    for batch, copy in zip(epoch, before, strict=True)
   )

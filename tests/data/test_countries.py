@@ -1,4 +1,4 @@
-"""The graph inside the package is what its README says, and is clean."""
+"""The countries graph: clean labels, sound splits, and a true README."""
 
 import collections
 import pathlib
@@ -78,7 +78,7 @@ def test_both_directions_of_a_border_are_together(split: str) -> None:
 
 
 def test_one_label_means_one_kind_of_thing() -> None:
-  """No entity is the tail of two relations, but where the kind is the same."""
+  """No entity is the tail of two relations of different kinds."""
   kinds = {
     'borders': 'country',
     'part_of': 'region or subregion',

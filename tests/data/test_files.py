@@ -1,4 +1,4 @@
-"""Reading triple files: what comes back exactly, and what is an error."""
+"""Reading triple files: labels come back exactly, or there is an error."""
 
 import bz2
 import gzip
@@ -29,7 +29,7 @@ LABELS = [
   'NaN',
   'null',
   'None',
-  '',  # taken out where a label is needed
+  '',  # not in NAMED
   '007',
   '1e5',
   '-0.0',
@@ -42,7 +42,7 @@ LABELS = [
   '\\N',
   'back\\tslash',
   'Zürich',
-  'Zu\u0308rich',  # the same to the eye
+  'Zu\u0308rich',  # looks the same, but is decomposed
   '東京',
   '🂡',
   'no\u00a0break',
@@ -68,7 +68,7 @@ def read(
 ) -> tuple[
   list[tuple[str, str, str]], text_files.LabelIndex, text_files.LabelIndex
 ]:
-  """The triples of a file as labels, and both label indices."""
+  """Returns the triples of a file as labels, and both label indices."""
   entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
   triples = triple_files.read_triples(
     path, entities, relations, triple_files.TripleFormat(**layout)
@@ -221,7 +221,9 @@ def test_read_lines_counts_from_one(tmp_path):
   ],
 )
 @pytest.mark.parametrize('suffix', ['', '.xz'])
-def test_wrong_lines(tmp_path, data, number, shown, expectation, suffix):
+def test_wrong_lines_are_errors(
+  tmp_path, data, number, shown, expectation, suffix
+):
   path = write(tmp_path, COMPRESSORS[suffix](data), 'train.txt' + suffix)
   message = error_of(path)
   assert message.startswith(f'{path}:{number}: ')
@@ -229,12 +231,12 @@ def test_wrong_lines(tmp_path, data, number, shown, expectation, suffix):
   assert expectation in message
 
 
-def test_a_wrong_line_after_a_header_has_its_number_in_the_file(tmp_path):
+def test_line_numbers_count_the_header(tmp_path):
   path = write(tmp_path, b'head\trelation\ttail\na\tr\tb\na\tr\n')
   assert error_of(path, header=True).startswith(f'{path}:3: ')
 
 
-def test_the_error_says_the_expected_order_and_delimiter(tmp_path):
+def test_the_error_names_the_expected_columns_and_delimiter(tmp_path):
   path = write(tmp_path, b'a,b\n')
   columns = ('tail', 'head', 'relation')
   message = error_of(path, columns=columns, delimiter=';')
@@ -249,19 +251,19 @@ def test_a_very_long_wrong_line_is_shortened(tmp_path):
   assert '1000000' in message
 
 
-def test_control_characters_of_a_wrong_line_are_shown(tmp_path):
+def test_control_characters_of_a_wrong_line_are_escaped(tmp_path):
   message = error_of(write(tmp_path, b'a\x1b[2J\tr\n'))
   assert '\\x1b' in message
   assert '\x1b' not in message
 
 
-def test_a_last_line_cut_inside_its_line_end(tmp_path):
-  # The lines end with CR LF and the last LF is lost: `d\r` is not a label.
+def test_a_last_line_cut_inside_its_line_end_is_an_error(tmp_path):
+  # The lines end with CR LF and the last LF is missing, so `d\r` is no label.
   path = write(tmp_path, b'a\tr\tb\r\nc\tr\td\r')
   assert error_of(path).startswith(f'{path}:2: ')
 
 
-def test_a_header_is_expected(tmp_path):
+def test_a_missing_header_is_an_error(tmp_path):
   path = write(tmp_path, b'')
   message = error_of(path, header=True)
   assert str(path) in message
@@ -270,20 +272,20 @@ def test_a_header_is_expected(tmp_path):
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
 @pytest.mark.parametrize('kept', [0.3, 0.7, 0.95])
-def test_truncated_archives(tmp_path, suffix, kept):
+def test_truncated_archives_are_errors(tmp_path, suffix, kept):
   generator = np.random.default_rng(0)
   names = generator.integers(0, 10**9, size=(3000, 2))
   data = ''.join(f'{h}\tr\t{t}\n' for h, t in names).encode()
   whole = COMPRESSORS[suffix](data)
   path = write(tmp_path, whole[: int(kept * len(whole))], 'train.txt' + suffix)
   message = error_of(path)
-  # The cut may also fall inside a line: then the line is not what is wrong.
+  # If the cut is inside a line, the error is still that of the archive.
   assert message.startswith(str(path))
   assert re.search(r'cannot be read after line \d+: .', message)
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
-def test_text_that_only_claims_to_be_compressed(tmp_path, suffix):
+def test_plain_text_with_a_compression_suffix_is_an_error(tmp_path, suffix):
   path = write(tmp_path, b'a\tr\tb\n', 'train.txt' + suffix)
   message = error_of(path)
   assert message.startswith(str(path))
@@ -292,7 +294,7 @@ def test_text_that_only_claims_to_be_compressed(tmp_path, suffix):
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
 def test_a_compressed_file_of_no_bytes_is_truncated(tmp_path, suffix):
-  # Even an empty text has a header and a checksum once it is compressed.
+  # A compressed empty text has a header and a checksum.
   path = write(tmp_path, b'', 'test.txt' + suffix)
   assert 'cannot be read' in error_of(path)
 
@@ -305,7 +307,7 @@ def test_bytes_after_the_archive_are_not_skipped(tmp_path, suffix):
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
-def test_a_flipped_byte_in_an_archive(tmp_path, suffix):
+def test_a_flipped_bit_in_an_archive_is_an_error(tmp_path, suffix):
   text = ''.join(f'{i * 7919}\tr\t{i * 104729}\n' for i in range(500))
   data = bytearray(COMPRESSORS[suffix](text.encode()))
   data[len(data) // 2] ^= 0x10
@@ -313,7 +315,7 @@ def test_a_flipped_byte_in_an_archive(tmp_path, suffix):
   assert error_of(path).startswith(str(path))
 
 
-def test_a_missing_file(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
   message = error_of(tmp_path / 'train.txt')
   assert 'train.txt' in message
   assert 'cannot be opened' in message
@@ -331,18 +333,18 @@ def test_a_missing_file(tmp_path):
     {'delimiter': '\t\r'},
   ],
 )
-def test_wrong_layouts(layout):
+def test_wrong_layouts_are_errors(layout):
   with pytest.raises(text_files.DataError, match='expected'):
     triple_files.TripleFormat(**layout)
 
 
-# ------------------------------------------------------------- hostile files
+# ----------------------------------------------------------- malicious files
 
 
 @pytest.mark.parametrize('suffix', COMPRESSORS)
 @pytest.mark.parametrize('too_long', [0, 1])
 def test_the_longest_line(tmp_path, suffix, too_long):
-  label = b'x' * (text_files.MOST_LINE_BYTES - len(b'\tr\tb\n') + too_long)
+  label = b'x' * (text_files.MAX_LINE_BYTES - len(b'\tr\tb\n') + too_long)
   data = COMPRESSORS[suffix](b'a\tr\tb\n' + label + b'\tr\tb\n')
   path = write(tmp_path, data, 'train.txt' + suffix)
   if too_long:
@@ -356,7 +358,7 @@ def test_the_longest_line(tmp_path, suffix, too_long):
 
 
 def bomb(suffix: str, line: bytes, count: int) -> bytes:
-  """A compressed file of one line again and again, made piece by piece."""
+  """Returns a compressed file of `count` MiB of one repeated line."""
   compressor = {
     '.gz': lambda: zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS),
     '.bz2': bz2.BZ2Compressor,
@@ -368,8 +370,10 @@ def bomb(suffix: str, line: bytes, count: int) -> bytes:
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
-def test_an_archive_that_expands_without_end(tmp_path, suffix, monkeypatch):
-  monkeypatch.setattr(compression, 'FREE_EXPANSION_BYTES', 2**20)
+def test_an_archive_that_expands_too_much_is_an_error(
+  tmp_path, suffix, monkeypatch
+):
+  monkeypatch.setattr(compression, 'ALWAYS_ALLOWED_BYTES', 2**20)
   path = write(tmp_path, bomb(suffix, b'a\tr\tb\n', 40), 'train' + suffix)
   message = error_of(path)
   assert message.startswith(f'{path}: cannot be read after line ')
@@ -377,7 +381,7 @@ def test_an_archive_that_expands_without_end(tmp_path, suffix, monkeypatch):
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
-def test_an_archive_of_a_line_without_end(tmp_path, suffix):
+def test_an_archive_of_one_long_line_is_an_error(tmp_path, suffix):
   path = write(tmp_path, bomb(suffix, b'x', 3), 'train' + suffix)
   assert error_of(path).startswith(f'{path}:1: ')
 
@@ -387,16 +391,16 @@ def test_a_small_archive_may_expand_a_lot(tmp_path):
   path = write(tmp_path, bomb('.xz', line, 1), 'train.xz')
   triples, _, _ = read(path)
   assert len(triples) == 2**20 // len(line)
-  assert path.stat().st_size * compression.MOST_EXPANSION < 2**20
+  assert path.stat().st_size * compression.MAX_EXPANSION < 2**20
 
 
-def test_an_archive_that_asks_for_all_memory(tmp_path):
-  monster = bytearray(lzma.compress(b'a\tr\tb\n', preset=0))
-  # The size of the dictionary is the third byte of the block's header; the
-  # header's checksum follows it.
-  monster[16] = 40  # 4 GiB
-  monster[20:24] = zlib.crc32(bytes(monster[12:20])).to_bytes(4, 'little')
-  message = error_of(write(tmp_path, bytes(monster), 'train.xz'))
+def test_an_archive_with_a_huge_dictionary_is_an_error(tmp_path):
+  data = bytearray(lzma.compress(b'a\tr\tb\n', preset=0))
+  # Byte 16 encodes the size of the dictionary, bytes 20 to 23 are the checksum
+  # of the block header.
+  data[16] = 40  # 4 GiB
+  data[20:24] = zlib.crc32(bytes(data[12:20])).to_bytes(4, 'little')
+  message = error_of(write(tmp_path, bytes(data), 'train.xz'))
   assert 'Memory usage limit' in message
 
 
@@ -418,7 +422,7 @@ def test_find_split(tmp_path, split, stem, extension, suffix):
 
 
 @pytest.mark.parametrize('split', ['train', 'valid', 'test'])
-def test_no_split_file(tmp_path, split):
+def test_a_missing_split_file_is_an_error(tmp_path, split):
   (tmp_path / split).mkdir()  # a folder is not a file
   with pytest.raises(text_files.DataError) as caught:
     text_files.find_split(tmp_path, split)
@@ -435,7 +439,7 @@ def test_no_split_file(tmp_path, split):
     ('valid', ('valid.txt', 'dev.txt')),
   ],
 )
-def test_ambiguous_split_files(tmp_path, split, names):
+def test_ambiguous_split_files_are_errors(tmp_path, split, names):
   for name in names:
     write(tmp_path, b'', name)
   with pytest.raises(text_files.DataError) as caught:
@@ -445,9 +449,9 @@ def test_ambiguous_split_files(tmp_path, split, names):
 
 # ----------------------------------------------------------------- property
 
-# Everything but the line ends, the delimiter and what UTF-8 has no code for.
-# A carriage return may stand inside a line, not at its end, and U+FEFF not at
-# the beginning of a file.
+# All characters except the line end, the delimiter and surrogates. A carriage
+# return cannot end a label, because it could end a line, and U+FEFF cannot
+# begin one, because it could begin the file.
 _ALPHABET = st.characters(exclude_categories=['Cs'], exclude_characters='\n\t')
 _LABEL = st.text(_ALPHABET, min_size=1, max_size=8).filter(
   lambda label: not label.endswith('\r') and not label.startswith('\ufeff')
@@ -483,8 +487,8 @@ def test_what_is_written_is_read(wanted, suffix, end):
     ).map(b''.join),
   )
 )
-def test_any_bytes_are_read_exactly_or_refused(data):
-  """Reading never loses a byte: what is accepted can be written back."""
+def test_any_bytes_are_read_exactly_or_are_an_error(data):
+  """Writing the triples that were read gives the bytes of the file again."""
   with tempfile.TemporaryDirectory() as folder:
     path = write(pathlib.Path(folder), data)
     try:

@@ -1,10 +1,10 @@
+"""Path data: reading, queries, keys, the cache, and the published counts."""
+
 import bz2
 import gzip
-import json
 import logging
 import lzma
 import multiprocessing
-import pathlib
 
 import numpy as np
 import pytest
@@ -17,8 +17,6 @@ TRAIN = 'a\tr\tb\nb\t**r,s\tc\na\tr,s,**s\tb\n'
 DEV = 'c\t**s\tb\nd\tr\ta\n'
 TEST = 'b\ts\tc\n'
 LAYOUT = paths.PathFormat()
-
-PAPER = pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'paper'
 
 
 def make_folder(folder, train=TRAIN, dev=DEV, test=TEST, **others):
@@ -73,7 +71,7 @@ def test_without_any_inverse_no_relation_gets_one(tmp_path):
   assert len(data.valid) == len(data.test) == 0
 
 
-def test_a_relation_seen_only_inversely_gets_its_forward_partner(tmp_path):
+def test_a_relation_seen_only_as_an_inverse_gets_its_forward_relation(tmp_path):
   data = read(make_folder(tmp_path, 'a\t**r,s\tb\n', '', ''))
   assert data.vocabulary.relations == ('**r', '**s', 'r', 's')
   assert data.inverse[data.inverse].tolist() == [0, 1, 2, 3]
@@ -131,7 +129,7 @@ def test_wrong_lines_are_named(tmp_path, line, expected):
   assert repr(line)[1:-1].replace(r'\r', '') in str(error.value)
 
 
-def test_a_wrong_path_is_found_however_often_right_ones_came(tmp_path):
+def test_a_wrong_path_among_many_right_ones_is_found(tmp_path):
   lines = 'a\tr\tb\n' * 5000
   folder = make_folder(tmp_path, lines + 'a\tr,\tb\n' + lines)
   with pytest.raises(text_files.DataError, match='train:5001:'):
@@ -140,7 +138,7 @@ def test_a_wrong_path_is_found_however_often_right_ones_came(tmp_path):
 
 @pytest.mark.parametrize('too_many', [0, 1])
 def test_the_longest_path(tmp_path, too_many):
-  relations = ['r'] * (path_files.MOST_RELATIONS + too_many)
+  relations = ['r'] * (path_files.MAX_RELATIONS + too_many)
   folder = make_folder(tmp_path, f'a\tr\tb\nb\t{",".join(relations)}\ta\n')
   if too_many:
     with pytest.raises(text_files.DataError, match=r'train:2: .*at most 1,000'):
@@ -167,7 +165,7 @@ def test_missing_and_empty_files(tmp_path):
     {'inverse_marker': ',*'},
   ],
 )
-def test_formats_that_cannot_be_told_apart(arguments):
+def test_ambiguous_formats_are_errors(arguments):
   with pytest.raises(text_files.DataError, match='expected'):
     paths.PathFormat(**arguments)
 
@@ -196,7 +194,7 @@ def test_wrong_deduction(tmp_path, deduction, induction, expected):
     read(folder)
 
 
-def test_half_a_deduction(tmp_path):
+def test_an_induction_file_without_a_deduction_file_is_an_error(tmp_path):
   folder = make_folder(tmp_path, test_induction=TEST)
   with pytest.raises(text_files.DataError, match='expected one test_deduction'):
     read(folder)
@@ -259,6 +257,8 @@ def test_queries_by_hand(tmp_path):
   assert (head.tokens == both.tokens[3:]).all()
   empty = data.train.take(np.zeros(3, dtype=bool))
   assert len(paths.queries_from_paths(empty, data.vocabulary)) == 0
+  with pytest.raises(ValueError, match='middle'):
+    paths.queries_from_paths(data.train, data.vocabulary, side='middle')
 
 
 def as_set(rows, width):
@@ -284,7 +284,7 @@ def as_set(rows, width):
 )
 @settings(deadline=None)
 def test_keys_are_equal_where_paths_are(rows, cut, far):
-  # `far` makes the ids so large that a key is renumbered on the way.
+  # `far` makes the ids so large that keys would overflow without renumbering.
   rows = [(s + far, [r + far for r in steps], t) for s, steps, t in rows]
   sets = [as_set(rows[:cut], 3), as_set(rows[cut:], 3)]
   keys = np.concatenate(paths.path_keys(sets)).tolist()
@@ -321,7 +321,7 @@ def forbid_reading(monkeypatch):
   monkeypatch.setattr(path_files, 'read_paths', fail)
 
 
-def test_the_second_time_comes_from_the_cache(tmp_path, monkeypatch, caplog):
+def test_the_second_reading_uses_the_cache(tmp_path, monkeypatch, caplog):
   folder = tmp_path / 'data'
   folder.mkdir()
   text = TRAIN + 'ünïcode \x00\t**r\td\n'
@@ -337,7 +337,7 @@ def test_the_second_time_comes_from_the_cache(tmp_path, monkeypatch, caplog):
   assert not caplog.records
 
 
-def test_changed_content_or_format_is_read_again(tmp_path):
+def test_changed_content_or_another_format_is_read_again(tmp_path):
   folder, cache = tmp_path / 'data', tmp_path / 'cache'
   folder.mkdir()
   make_folder(folder)
@@ -352,7 +352,7 @@ def test_changed_content_or_format_is_read_again(tmp_path):
 
 
 @pytest.mark.parametrize('damage', ['empty', 'cut', 'bit', 'text', 'other'])
-def test_a_damaged_cache_is_named_and_made_again(
+def test_a_damaged_cache_is_replaced_with_a_warning(
   tmp_path, monkeypatch, caplog, damage
 ):
   folder, cache = tmp_path / 'data', tmp_path / 'cache'
@@ -382,7 +382,7 @@ def test_a_damaged_cache_is_named_and_made_again(
   assert_same(cached(folder, cache), first)
 
 
-def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, caplog):
+def test_a_cache_that_cannot_be_written_gives_a_warning(tmp_path, caplog):
   folder, cache = tmp_path / 'data', tmp_path / 'cache'
   folder.mkdir()
   make_folder(folder)
@@ -421,10 +421,23 @@ def test_two_processes_at_once(tmp_path):
 # --- the real data ---
 
 
-def expected_counts(name):
-  if not (PAPER / 'results.json').is_file():
-    pytest.skip('no copy of the paper beside this repository')
-  return json.loads((PAPER / 'results.json').read_text())['datasets'][name]
+# The counts that the paper reports (Wang et al. 2019).
+WORDNET = {
+  'entities': 38_551,
+  'relations': 11,
+  'train_triples': 110_361,
+  'test_triples': 10_462,
+  'train_paths': 2_129_539,
+  'dev_paths': 11_277,
+  'test_paths': 46_577,
+}
+FREEBASE = {
+  'relations': 13,
+  'dev_triples': 5_908,
+  'test_triples': 23_733,
+  'dev_paths': 27_163,
+  'test_paths': 109_557,
+}
 
 
 def link_all_but_train(folder, target):
@@ -434,11 +447,8 @@ def link_all_but_train(folder, target):
 
 
 def test_counts_of_wordnet(benchmark_folder, tmp_path):
-  folder, expected = (
-    benchmark_folder('PathQueryWN'),
-    expected_counts('PathQueryWN'),
-  )
-  # Walks only follow edges, so the single edges hold every entity of train.
+  folder, expected = benchmark_folder('PathQueryWN'), WORDNET
+  # Walks follow edges only, so the single edges contain every entity of train.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   assert text.count(b'\n') == expected['train_paths']
   single = [line for line in text.splitlines() if b',' not in line]
@@ -463,11 +473,8 @@ def test_counts_of_wordnet(benchmark_folder, tmp_path):
 
 
 def test_counts_of_freebase(benchmark_folder, tmp_path):
-  folder, expected = (
-    benchmark_folder('PathQueryFB'),
-    expected_counts('PathQueryFB'),
-  )
-  # Not train, which takes half a minute: dev stands in for it.
+  folder, expected = benchmark_folder('PathQueryFB'), FREEBASE
+  # Reading train takes half a minute, so dev is used in its place.
   (tmp_path / 'train.xz').symlink_to(folder / 'dev.xz')
   link_all_but_train(folder, tmp_path)
   data = read(tmp_path)

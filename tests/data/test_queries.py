@@ -3,13 +3,14 @@
 import hypothesis
 import numpy as np
 import pytest
+import small
 from hypothesis import strategies as st
 
-from coke_jax.data import grouping, queries, vocabulary
+from coke_jax.data import grouping, queries
 
 # Entities 0-3, relations 4-5, MASK 6, PAD 7.
-WORDS = vocabulary.Vocabulary(('a', 'b', 'c', 'd'), ('r', 's'))
-MASK, PAD = WORDS.mask_id, WORDS.pad_id
+VOCABULARY = small.labels(4, 2)
+MASK, PAD = VOCABULARY.mask_id, VOCABULARY.pad_id
 WIDTH = 5
 
 Row = tuple[tuple[int, ...], list[int]]  # tokens without padding, answers
@@ -39,7 +40,7 @@ def rows_of(made: queries.Queries) -> list[Row]:
 
 
 def check(made: queries.Queries) -> None:
-  """What holds for all queries: types, shapes, one MASK, PAD on the right."""
+  """Checks dtypes and shapes, one MASK per row, and PAD on the right."""
   assert made.tokens.dtype == np.int32
   assert made.mask_position.dtype == np.int32
   assert made.indptr.dtype == np.int64
@@ -55,7 +56,7 @@ def check(made: queries.Queries) -> None:
   assert (padded[:, 1:] >= padded[:, :-1]).all()
 
 
-# A sequence `entity, relation x k, entity` with either end masked.
+# The tokens of a path query of 1 to 3 relations, either end masked.
 _SEQUENCE = st.builds(
   lambda entity, relations, masks_head: (
     (MASK, *relations, entity) if masks_head else (entity, *relations, MASK)
@@ -82,19 +83,19 @@ def to_array(triples: list[tuple[int, int, int]]) -> np.ndarray:
 
 def test_from_triples_by_hand():
   triples = to_array([(0, 1, 2), (3, 0, 3)])
-  tail = queries.from_triples(triples, WORDS, side='tail')
-  head = queries.from_triples(triples, WORDS, side='head')
-  both = queries.from_triples(triples, WORDS)
+  tail = queries.from_triples(triples, VOCABULARY, side='tail')
+  head = queries.from_triples(triples, VOCABULARY, side='head')
+  both = queries.from_triples(triples, VOCABULARY)
   assert rows_of(tail) == [((0, 5, MASK), [2]), ((3, 4, MASK), [3])]
   assert rows_of(head) == [((MASK, 5, 2), [0]), ((MASK, 4, 3), [3])]
   assert rows_of(both) == rows_of(tail) + rows_of(head)
-  assert triples.tolist() == [[0, 1, 2], [3, 0, 3]]  # not written to
+  assert triples.tolist() == [[0, 1, 2], [3, 0, 3]]  # not modified
 
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(_TRIPLES)
 def test_from_triples(triples):
-  both = queries.from_triples(to_array(triples), WORDS)
+  both = queries.from_triples(to_array(triples), VOCABULARY)
   assert rows_of(both) == [((h, 4 + r, MASK), [t]) for h, r, t in triples] + [
     ((MASK, 4 + r, t), [h]) for h, r, t in triples
   ]
@@ -112,12 +113,12 @@ def test_grouped(rows):
   assert rows_of(build(rows).grouped()) == list(merged.items())
 
 
-def test_grouped_counts_an_answer_as_often_as_it_is_given():
+def test_grouped_keeps_repeated_answers():
   rows: list[Row] = [((0, 4, MASK), [1]), ((0, 4, MASK), [1, 2])]
   assert rows_of(build(rows).grouped()) == [((0, 4, MASK), [1, 1, 2])]
 
 
-def test_rows_that_share_a_beginning_stay_apart():
+def test_rows_with_a_common_prefix_are_not_merged():
   rows: list[Row] = [
     ((0, 4, MASK), [1]),
     ((0, 4, 4, MASK), [2]),
@@ -171,9 +172,9 @@ def test_known_answers(asked, known):
 @hypothesis.settings(deadline=None)
 @hypothesis.given(asked=_TRIPLES, known=_TRIPLES)
 def test_known_answers_of_triples(asked, known):
-  made = queries.from_triples(to_array(asked), WORDS)
+  made = queries.from_triples(to_array(asked), VOCABULARY)
   indptr, indices = made.known_answers(
-    queries.from_triples(to_array(known), WORDS)
+    queries.from_triples(to_array(known), VOCABULARY)
   )
   wanted = [{t for a, b, t in known if (a, b) == (h, r)} for h, r, _ in asked]
   wanted += [{h for h, a, b in known if (a, b) == (r, t)} for _, r, t in asked]
@@ -225,12 +226,12 @@ def test_ranges(pairs):
     (np.zeros(1, np.int32), np.zeros(3, np.int64)),
   ],
 )
-def test_parts_that_do_not_fit_together(mask_position, indptr):
+def test_inconsistent_shapes_are_errors(mask_position, indptr):
   tokens = np.array([[0, 4, MASK], [1, 4, MASK]], dtype=np.int32)
   with pytest.raises(ValueError, match=r'expected .*\[N, K\]'):
     queries.Queries(tokens, mask_position, indptr, np.zeros(0, np.int32))
 
 
-def test_an_unknown_side():
-  with pytest.raises((KeyError, ValueError), match='middle'):
-    queries.from_triples(to_array([(0, 0, 0)]), WORDS, side='middle')
+def test_an_unknown_side_is_an_error():
+  with pytest.raises(ValueError, match='middle'):
+    queries.from_triples(to_array([(0, 0, 0)]), VOCABULARY, side='middle')

@@ -1,3 +1,5 @@
+"""The user's cache folder follows the XDG specification."""
+
 import pathlib
 
 import pytest

@@ -1,13 +1,17 @@
+"""Sampled walks: their distributions, and path data written and read back."""
+
 import collections
 import lzma
 
 import numpy as np
 import pytest
+import small
 
 from coke_jax.data import (
   adjacency,
   atomic_files,
   graph,
+  inverses,
   path_files,
   paths,
   text_files,
@@ -15,36 +19,18 @@ from coke_jax.data import (
   walks,
 )
 
-RELATIONS = ('likes', 'knows')
 
-
-def make_graph(train, valid=(), test=(), num_entities=6, relations=RELATIONS):
+def make_graph(train, relations=('likes', 'knows')):
+  """Returns a graph of 6 entities whose valid and test splits are empty."""
+  empty = np.zeros((0, 3), np.int32)
+  triples = np.array(train, dtype=np.int32)
   return graph.KnowledgeGraph(
-    'toy',
-    vocabulary.Vocabulary(
-      tuple(f'e{i}' for i in range(num_entities)), tuple(relations)
-    ),
-    *(
-      np.array(triples, dtype=np.int32).reshape(-1, 3)
-      for triples in (train, valid, test)
-    ),
+    'toy', small.labels(6, relations), triples, empty, empty
   )
 
 
-def random_graph(seed=0, num_entities=30, edges=(80, 10, 20)):
-  generator = np.random.default_rng(seed)
-  parts = [
-    np.stack(
-      [
-        generator.integers(0, num_entities, count),
-        generator.integers(0, 2, count),
-        generator.integers(0, num_entities, count),
-      ],
-      axis=1,
-    )
-    for count in edges
-  ]
-  return make_graph(*parts, num_entities=num_entities)
+def random_graph():
+  return small.random_graph(entities=30, sizes=(80, 10, 20))
 
 
 def rows_of(found):
@@ -61,7 +47,7 @@ def rows_of(found):
 
 
 def plain_edges(data, triples, forward):
-  """Edges in both directions, as a plain set."""
+  """Returns the edges in both directions as a set."""
   found = set()
   for head, relation, tail in triples.tolist():
     index = int(forward[relation])
@@ -79,7 +65,7 @@ def reaches(edges, source, steps, target):
 def test_splits_are_distinct_paths_of_their_graphs():
   triples = random_graph()
   data = walks.sample_path_data(triples, seed=3, longest=4)
-  _, forward = walks.with_inverses(triples.vocabulary, '**')
+  _, forward = inverses.with_inverses(triples.vocabulary, '**')
   train, valid, test = (rows_of(data.split(split)) for split in graph.SPLITS)
   for rows in (train, valid, test):
     assert len(set(rows)) == len(rows)
@@ -106,7 +92,7 @@ def test_splits_are_distinct_paths_of_their_graphs():
   }
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_walks():
   triples = random_graph()
   one, same, other = (
     walks.sample_path_data(triples, seed=seed) for seed in (1, 1, 2)
@@ -125,9 +111,10 @@ def sample(triples, count, longest, seed=0, num_entities=6):
   )
 
 
-def test_steps_are_drawn_by_relation_and_then_by_end(monkeypatch):
-  monkeypatch.setattr(walks, '_WALKS_AT_ONCE', 7001)  # several rounds, one cut
-  # From 0: three ends by relation 0 (one edge twice), one end by relation 2.
+def test_steps_draw_a_relation_and_then_a_tail(monkeypatch):
+  # Several chunks, the last one incomplete.
+  monkeypatch.setattr(walks, 'WALKS_PER_CHUNK', 7001)
+  # From 0: three tails by relation 0 (one edge twice), one by relation 2.
   triples = [(0, 0, 1), (0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 2, 4)]
   count = 60_000
   found = sample(triples, count, longest=2)
@@ -136,7 +123,7 @@ def test_steps_are_drawn_by_relation_and_then_by_end(monkeypatch):
   first = found.take(found.source == 0)
   share = (first.relations[:, 0] == 0).mean()
   assert share == pytest.approx(0.5, abs=0.02)
-  # From 1 the only way is back to 0; from there to each of 1, 2, 3, 4.
+  # From 1 the only edge leads back to 0, and from there to 1, 2, 3 and 4.
   second = found.take(found.source == 1)
   assert (second.relations[:, 0] == 1).all()
   ends = np.bincount(second.target, minlength=5) / len(second)
@@ -159,7 +146,7 @@ def test_a_loop_is_walked_both_ways():
   assert set(found.relations.ravel()) == {0, 1}
 
 
-def test_walks_that_cannot_be_taken():
+def test_graphs_without_walks_are_errors():
   with pytest.raises(ValueError, match='at least 2'):
     sample([(0, 0, 1)], 5, longest=1)
   with pytest.raises(ValueError, match='no edge'):
@@ -179,7 +166,7 @@ def test_empty_valid_and_test():
   assert len(data.valid) == len(data.test) == 0
 
 
-def test_relations_that_look_inverse_are_an_error():
+def test_a_relation_that_starts_with_the_inverse_marker_is_an_error():
   triples = make_graph([(0, 0, 1)], relations=('**likes', 'knows'))
   with pytest.raises(text_files.DataError, match='another inverse marker'):
     walks.sample_path_data(triples, seed=0)
@@ -212,7 +199,7 @@ def test_written_paths_are_read_back(tmp_path, layout):
     'test_induction',
   }
   back = path_files.read_paths(folder, 'toy', layout)
-  # Entities without an edge are in no file; ids are those of the labels left.
+  # Entities without edges are in no file, so ids can differ; labels cannot.
   for split in graph.SPLITS:
     assert labelled(back, split) == labelled(data, split)
     if split != 'train':
@@ -231,12 +218,12 @@ def labelled(data, split):
 def test_nothing_is_overwritten(tmp_path):
   data = walks.sample_path_data(make_graph([(0, 0, 1)]), seed=0)
   (tmp_path / 'valid.txt.xz').write_bytes(b'')
-  with pytest.raises(text_files.DataError, match='is there already'):
+  with pytest.raises(text_files.DataError, match='already exists'):
     path_files.write_paths(tmp_path, data, paths.PathFormat())
   assert [path.name for path in tmp_path.iterdir()] == ['valid.txt.xz']
 
 
-def test_labels_that_the_format_cannot_hold(tmp_path):
+def test_labels_that_contain_a_delimiter_are_errors(tmp_path):
   triples = make_graph([(0, 0, 1)], relations=('likes,a lot', 'knows'))
   data = walks.sample_path_data(triples, seed=0)
   with pytest.raises(text_files.DataError, match='likes,a lot'):
@@ -270,9 +257,9 @@ def test_sampling_from_wordnet_gives_the_released_sizes(benchmark_folder):
       for head, relation, tail in (line.split('\t') for line in single)
     ]
     splits.append(np.array(triples, dtype=np.int32))
-  labels = vocabulary.Vocabulary(tuple(entities), tuple(relations))
+  made = vocabulary.Vocabulary(tuple(entities), tuple(relations))
   data = walks.sample_path_data(
-    graph.KnowledgeGraph('WordNet', labels, *splits), seed=0
+    graph.KnowledgeGraph('WordNet', made, *splits), seed=0
   )
   for split, size in zip(graph.SPLITS, sizes, strict=True):
     assert len(data.split(split)) == pytest.approx(size, rel=0.03)
@@ -283,4 +270,4 @@ def test_sampling_from_wordnet_gives_the_released_sizes(benchmark_folder):
     paths.path_keys([data.split(split) for split in graph.SPLITS])
   )
   keys.sort()
-  assert np.diff(keys).all()  # no path twice, within a split or between two
+  assert np.diff(keys).all()  # no duplicate within or between splits

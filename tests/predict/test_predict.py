@@ -1,4 +1,4 @@
-"""Asking a model by label, against plain Python over all facts and scores."""
+"""The methods of `Model` against plain Python over all facts and scores."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import small
 
 import coke_jax
 from coke_jax import parallel
-from coke_jax.data import graph, path_files, paths
+from coke_jax.data import graph, inverses, paths
 from coke_jax.evaluate import link_prediction, path_queries
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.predict import model as model_lib
@@ -181,13 +181,15 @@ def test_labels_in_numpy_arrays(model):
 
 
 @pytest.mark.parametrize('batch_size', [8, 13, 40])
-def test_batches_have_no_seams(model, batch_size):
-  asked = small.every_question()[:40]
+def test_results_do_not_depend_on_the_batch_size(model, batch_size):
+  listed = small.every_question()[:40]
   facts = [('e01', 'likes', label) for label in small.ENTITIES]
-  pieces = model_lib.Model(model.encoder, model._scorer.params, model.data, 1)
-  pieces._scorer.batch_size = batch_size
+  params = parallel.replicate(model.encoder.tables)
+  pieces = model_lib.Model(
+    model.encoder, params, model.data, 1, batch_size=batch_size
+  )
   assert pieces.batch_size == batch_size
-  assert pieces.predict(asked, top=2) == model.predict(asked, top=2)
+  assert pieces.predict(listed, top=2) == model.predict(listed, top=2)
   assert pieces.rank(facts) == model.rank(facts)
   np.testing.assert_array_equal(pieces.score(facts), model.score(facts))
   np.testing.assert_array_equal(
@@ -251,7 +253,8 @@ def test_ranks_of_paths_equal_path_queries(path_model, split):
   data = path_model.data
   task = path_queries.PathQueries(data, 2)
   ranker = ranker_lib.Ranker(path_model.encoder, 8 * parallel.num_devices())
-  expected = task.rank(ranker, path_model._scorer.params, split)
+  params = parallel.replicate(path_model.encoder.tables)
+  expected = task.rank(ranker, params, split)
   expected = expected.take(data.split(split).length <= 2)
   ranked = path_model.rank(
     labelled_paths(data, split, 2),
@@ -270,7 +273,7 @@ def test_heads_of_paths_are_ranked_like_tails_of_their_way_back(path_model):
   data = path_model.data
   marker = '**'
   for fact in labelled_paths(data, 'test', 2)[:10]:
-    back = [path_files.invert(r, marker) for r in reversed(fact[1:-1])]
+    back = [inverses.invert(r, marker) for r in reversed(fact[1:-1])]
     (head,) = path_model.rank(fact, side='head', type_matching=True)
     (tail,) = path_model.rank(
       (fact[-1], *back, fact[0]), side='tail', type_matching=True
@@ -326,9 +329,9 @@ def test_predict_rank_and_score_agree(model, kind):
     (('e03', 'likes', 'near', '?'), '2 relations.*at most 1'),
     (('e03', 3, '?'), 'expected a sequence of labels'),
     (('e03', None, '?'), 'expected a sequence of labels'),
-    ('e03 likes ?', 'is one text'),
+    ('e03 likes ?', 'is one string'),
     (['e03 likes ?', 'e04 likes ?'], 'expected an entity'),
-    ([('e03', 'likes', '?'), 'e04'], "'e04' is one text"),
+    ([('e03', 'likes', '?'), 'e04'], "'e04' is one string"),
     ([('e03', 'likes', '?'), None], 'None: expected a sequence of labels'),
     ([('e03', 'likes', '?'), 3], '3: expected a sequence of labels'),
     ([()], 'expected an entity'),
