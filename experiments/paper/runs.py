@@ -18,7 +18,7 @@ import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.cli import commands
+from coke_jax.cli import data_commands
 from coke_jax.data import paths as paths_lib
 from coke_jax.model import encoder
 from coke_jax.storage import json_files, workdir
@@ -185,7 +185,7 @@ def _prepare(run: settings.Run, out: pathlib.Path) -> None:
   folder = settings.smoke_paths_folder(out)
   if not (folder / 'train').is_file():  # written last
     shutil.rmtree(folder, ignore_errors=True)
-    commands.sample_paths(settings.smoke_walks_config(), str(folder))
+    data_commands.sample_paths(settings.smoke_walks_config(), str(folder))
 
 
 def _record_path(name: str, out: pathlib.Path) -> pathlib.Path:
