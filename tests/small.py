@@ -22,7 +22,7 @@ from coke_jax import parallel
 from coke_jax.data import arrays, graph, paths, vocabulary, walks
 from coke_jax.model import encoder
 from coke_jax.predict import model as model_lib
-from coke_jax.predict import questions
+from coke_jax.predict import parser, predictor
 from coke_jax.storage import workdir
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -58,7 +58,7 @@ def random_graph(
 
   Args:
     seed: of the random numbers.
-    sizes: triples drawn for train, valid and test.
+    sizes: triples drawn for train, valid and test; a split of 0 is empty.
     entities: labels, or how many.
     relations: labels, or how many.
     unseen: the last entities, as many as this, are in no training triple.
@@ -71,7 +71,7 @@ def random_graph(
   def draw(count, num_entities, *others):
     ends = [num_entities, words.num_relations, num_entities]
     triples = generator.integers(0, ends, (count, 3)).astype(np.int32)
-    again = [triples[:2], *others] if repeats else []
+    again = [triples[:2], *others] if repeats and count else []
     return np.concatenate([triples, *again])
 
   train = draw(sizes[0], words.num_entities - unseen)
@@ -258,9 +258,8 @@ def with_labels(
   """Returns a model of `random_graph()` under other labels, not recompiled."""
   renamed = copy.copy(model)
   renamed.data = random_graph(entities=entities, relations=relations)
-  renamed.parser = questions.Parser(
-    renamed.data.vocabulary, model.max_path_length
-  )
+  renamed.parser = parser.Parser(renamed.data.vocabulary, model.max_path_length)
+  renamed.predictor = predictor.Predictor(model.predictor.scorer, renamed.data)
   return renamed
 
 

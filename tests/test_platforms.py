@@ -93,10 +93,10 @@ def test_ranking(exported):
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
   ranker = ranker_lib.Ranker(coke, 4)
-  ranker.filtered(params, queries, queries.known_answers(queries))
+  ranker.rank_filtered(params, queries, queries.known_answers(queries))
   check(exported, ['dot_general'])
   before = len(exported)
-  ranker.among(
+  ranker.rank_among(
     params,
     queries,
     lambda rows: np.ones((len(rows), coke.num_entities), bool),
@@ -105,15 +105,14 @@ def test_ranking(exported):
   check(exported, ['dot_general'])
 
 
-def test_ranking_by_chunks_of_the_vocabulary(exported, monkeypatch):
-  monkeypatch.setattr(ranker_lib, '_ROWS_OF_CHUNKS', 4)
-  monkeypatch.setattr(ranker_lib, '_SCORE_BYTES', 4 * 4 * 7)  # 7 entities
+def test_ranking_by_chunks_of_the_vocabulary(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   params = parallel.replicate(encoder.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
-  ranker = ranker_lib.Ranker(coke)
-  ranker.filtered(params, queries, queries.known_answers(queries))
+  ranker = ranker_lib.Ranker(coke, score_bytes=4 * 256 * 3)
+  assert ranker.chunk_size == 3
+  ranker.rank_filtered(params, queries, queries.known_answers(queries))
   check(exported, ['dot_general', 'while'])
 
 

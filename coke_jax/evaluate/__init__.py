@@ -1,1 +1,1 @@
-"""Ranking protocols: filtered link prediction and path queries."""
+"""Evaluation: filtered link prediction and path queries."""

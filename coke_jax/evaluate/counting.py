@@ -1,8 +1,8 @@
-"""On device: from logits to the place of the gold entity among the others.
+"""Counts, on device, the candidates that score better than the gold entity.
 
-Ranks come from counting, not from sorting: equal scores stay equal. The gold
-score is read from the same row of scores that it is compared with, because the
-same query's scores differ in their last bits between batch shapes.
+Ranks come from counting, not from sorting, so that equal scores stay equal. The
+gold score is read from the same row of scores that it is compared with, because
+the scores of the same query differ in their last bits between batch shapes.
 """
 
 from collections.abc import Callable
@@ -14,28 +14,28 @@ Counts = dict[str, jax.Array]
 
 
 def count_among(
-  scores: jax.Array, gold: jax.Array, competing: jax.Array
-) -> Counts:
-  """Counts the competitors that score better than, or like, the gold entity.
+  scores: jax.Array, gold: jax.Array, candidates: jax.Array
+) -> tuple[Counts, jax.Array]:
+  """Counts the candidates that score better than, or equal to, the gold entity.
 
   Args:
     scores: float32 [B, V].
-    gold: int32 [B], the entity whose rank is asked for.
-    competing: bool [B, V], the entities it is ranked against; it is never its
-      own competitor, whatever is said here.
+    gold: int32 [B], the entity whose rank is computed.
+    candidates: bool [B, V], the entities that the gold entity is ranked
+      against. The gold entity is always a candidate.
 
   Returns:
-    better, equal and competitors: int32 [B]; finite: bool [B], whether all
-    scores of the row are numbers.
+    `better`, `equal` (without the gold entity) and `candidates` (with it), each
+    int32 [B]; and bool [B], whether all scores of the row are finite.
   """
   gold_score = jnp.take_along_axis(scores, gold[:, None], axis=1)  # [B, 1]
-  competing = competing.at[jnp.arange(len(gold)), gold].set(False)
-  return {
-    'better': (competing & (scores > gold_score)).sum(axis=1),
-    'equal': (competing & (scores == gold_score)).sum(axis=1),
-    'competitors': competing.sum(axis=1),
-    'finite': jnp.isfinite(scores).all(axis=1),
+  others = candidates.at[jnp.arange(len(gold)), gold].set(False)
+  counts = {
+    'better': (others & (scores > gold_score)).sum(axis=1),
+    'equal': (others & (scores == gold_score)).sum(axis=1),
+    'candidates': others.sum(axis=1) + 1,
   }
+  return counts, jnp.isfinite(scores).all(axis=1)
 
 
 def count_filtered(
@@ -43,91 +43,91 @@ def count_filtered(
   gold: jax.Array,
   filter_row: jax.Array,
   filter_entity: jax.Array,
-) -> Counts:
-  """Like `count_among`, against all entities but those known to fit.
+) -> tuple[Counts, jax.Array]:
+  """Counts like `count_among`, with all entities but known answers.
 
   Args:
     scores: float32 [B, V].
-    gold: int32 [B], the entity whose rank is asked for.
-    filter_row: int32 [F], and
-    filter_entity: int32 [F]: pairs of a row and an entity known to fit, which
-      does not compete. Filled up with a row >= B.
+    gold: int32 [B], the entity whose rank is computed.
+    filter_row: int32 [F], the rows of known answers. Padding has rows >= B.
+    filter_entity: int32 [F], the known answers, which are no candidates.
 
   Returns:
     As `count_among`.
   """
-  competing = jnp.ones(scores.shape, dtype=bool)
-  competing = competing.at[filter_row, filter_entity].set(False, mode='drop')
-  return count_among(scores, gold, competing)
+  candidates = jnp.ones(scores.shape, dtype=bool)
+  candidates = candidates.at[filter_row, filter_entity].set(False, mode='drop')
+  return count_among(scores, gold, candidates)
 
 
 def count_filtered_by_chunks(
   scores_of: Callable[[jax.Array], jax.Array],
-  chunk: int,
+  chunk_size: int,
   num_entities: int,
   gold: jax.Array,
   filter_row: jax.Array,
   filter_entity: jax.Array,
-) -> Counts:
-  """Like `count_filtered`, for more scores than fit in memory at once.
+) -> tuple[Counts, jax.Array]:
+  """Counts like `count_filtered`, if not all scores fit in memory at once.
 
-  Every chunk of scores is computed twice: first for the gold scores, then to
-  compare with them. Computed apart from its row, a gold score would differ in
-  its last bits from the scores of equal entities.
+  Computes every chunk of scores twice: first to read the gold scores, then to
+  compare with them. A gold score that is computed by itself would differ in its
+  last bits from the scores of entities with the same embedding.
 
   Args:
-    scores_of: gives float32 [B, chunk], the scores of the entities from a
-      number on.
-    chunk: C, at most V.
+    scores_of: returns the scores float32 [B, C] of C consecutive entities,
+      given the first one.
+    chunk_size: C, at most V.
     num_entities: V.
-    gold: int32 [B].
-    filter_row: int32 [F], and
-    filter_entity: int32 [F]: as in `count_filtered`.
+    gold: int32 [B], the entity whose rank is computed.
+    filter_row: int32 [F], the rows of known answers. Padding has rows >= B.
+    filter_entity: int32 [F], the known answers, which are no candidates.
 
   Returns:
-    As `count_filtered`.
+    As `count_among`.
   """
   rows = len(gold)
-  num_chunks = -(-num_entities // chunk)
+  num_chunks = -(-num_entities // chunk_size)
 
   def place(index: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Where a chunk starts, and which of its entities are not of others: [C].
+    """Returns the first entity of a chunk, and which entities are new: [C].
 
-    The last chunk reaches back, so that all are of one size.
+    The last chunk overlaps the one before it, so that all have one size.
     """
-    start = jnp.minimum(index * chunk, num_entities - chunk)
-    own = start + jnp.arange(chunk) >= index * chunk
-    return start, own
+    start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
+    new = start + jnp.arange(chunk_size) >= index * chunk_size
+    return start, new
 
   def find_gold(found: jax.Array, index: jax.Array) -> tuple[jax.Array, None]:
-    start, own = place(index)
+    start, new = place(index)
     column = gold - start  # [B]
-    inside = (column >= 0) & (column < chunk)
-    column = jnp.clip(column, 0, chunk - 1)
+    inside = (column >= 0) & (column < chunk_size)
+    column = jnp.clip(column, 0, chunk_size - 1)
     score = jnp.take_along_axis(scores_of(start), column[:, None], axis=1)[:, 0]
-    return jnp.where(inside & own[column], score, found), None
+    return jnp.where(inside & new[column], score, found), None
 
   def count(sums: Counts, index: jax.Array) -> tuple[Counts, None]:
-    start, own = place(index)
+    start, new = place(index)
     scores = scores_of(start)  # [B, C]
-    competing = jnp.broadcast_to(own[None], scores.shape)
+    others = jnp.broadcast_to(new[None], scores.shape)
     for row, entity in ((filter_row, filter_entity), (jnp.arange(rows), gold)):
       column = entity - start
-      column = jnp.where((column < 0) | (column >= chunk), chunk, column)
-      competing = competing.at[row, column].set(False, mode='drop')
-    here = {
-      'better': (competing & (scores > gold_score)).sum(axis=1),
-      'equal': (competing & (scores == gold_score)).sum(axis=1),
-      'competitors': competing.sum(axis=1),
-      'infinite': (~jnp.isfinite(scores)).sum(axis=1),
+      outside = (column < 0) | (column >= chunk_size)
+      column = jnp.where(outside, chunk_size, column)
+      others = others.at[row, column].set(False, mode='drop')
+    chunk = {
+      'better': (others & (scores > gold_score)).sum(axis=1),
+      'equal': (others & (scores == gold_score)).sum(axis=1),
+      'candidates': others.sum(axis=1),
+      'not_finite': (~jnp.isfinite(scores)).sum(axis=1),
     }
-    return jax.tree.map(jnp.add, sums, here), None
+    return jax.tree.map(jnp.add, sums, chunk), None
 
   chunks = jnp.arange(num_chunks)
   missing = jnp.full(rows, jnp.nan, dtype=jnp.float32)
   gold_score = jax.lax.scan(find_gold, missing, chunks)[0][:, None]  # [B, 1]
-  names = ('better', 'equal', 'competitors', 'infinite')
+  names = ('better', 'equal', 'candidates', 'not_finite')
   zeros = {name: jnp.zeros(rows, dtype=jnp.int32) for name in names}
   counts, _ = jax.lax.scan(count, zeros, chunks)
-  finite = counts.pop('infinite') == 0
-  return {**counts, 'finite': finite}
+  finite = counts.pop('not_finite') == 0
+  return {**counts, 'candidates': counts['candidates'] + 1}, finite

@@ -1,8 +1,8 @@
 """Filtered link prediction on triples, the protocol of Bordes et al. (2013).
 
-For each triple the model is asked for its head and for its tail; every other
-entity known to fit is taken out, the gold one never. Ties count as the mean of
-the ranks they could have (realistic).
+The model predicts the head and the tail of each triple. The other known answers
+are removed from the ranking. Ties get the mean of the ranks that they could
+have, which is called the realistic rank.
 """
 
 from typing import Any
@@ -16,15 +16,15 @@ from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
 CATEGORIES = ('1-1', '1-N', 'N-1', 'N-N')
-_CARDINALITY = 1.5  # mean partners from which a side counts as N (Bordes 2013)
+_MANY = 1.5  # a side with this many entities on average is N (Bordes 2013)
 
 
 class LinkPrediction:
-  """Triples as something to train on and to be measured by.
+  """The task of link prediction: training queries and evaluation.
 
   Attributes:
     data: the graph.
-    max_length: tokens in a sequence: head, relation, tail.
+    max_length: tokens in a sequence, 3: head, relation, tail.
   """
 
   max_length = 3
@@ -33,7 +33,11 @@ class LinkPrediction:
     self.data = data
 
   def training_queries(self) -> queries_lib.Queries:
-    """Both sides of every training triple."""
+    """Returns queries for the tails, then the heads, of the T training triples.
+
+    Returns:
+      2 T queries with one answer each.
+    """
     return queries_lib.from_triples(self.data.train, self.data.vocabulary)
 
   def evaluate(
@@ -45,18 +49,21 @@ class LinkPrediction:
     choosing: bool,
     progress: str = '',
   ) -> dict[str, Any]:
-    """Filtered ranks of both sides of every triple of a split.
+    """Computes the filtered metrics of a split.
 
     Args:
-      ranker: see `ranker.Ranker`.
-      params: replicated parameters.
-      split: whose triples are ranked.
-      choosing: whether this is to choose a checkpoint: then the test triples
-        are not among the known ones.
-      progress: what the progress bar says.
+      ranker: ranks the answers of queries.
+      params: replicated parameters, see `parallel.replicate`.
+      split: `train`, `valid` or `test`.
+      choosing: whether the results choose the best checkpoint. If so, the test
+        triples are not used as known answers.
+      progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The results as `results.json` holds them.
+      The content of `results.json`, see `summarize`.
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
     """
     splits = ('train', 'valid') if choosing else graph_lib.SPLITS
     ranks = self.rank(ranker, params, split, splits, progress=progress)
@@ -71,16 +78,40 @@ class LinkPrediction:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """2 T ranks of a split's T triples: of the tails, then of the heads."""
+    """Ranks the tails and heads of a split's T triples.
+
+    Args:
+      ranker: ranks the answers of queries.
+      params: replicated parameters, see `parallel.replicate`.
+      split: `train`, `valid` or `test`.
+      filter_splits: the splits that known answers come from.
+      progress: label of the progress bar. Default: no bar.
+
+    Returns:
+      The ranks of the T tails, then of the T heads.
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
+    """
     graph = self.data
     queries = queries_lib.from_triples(graph.split(split), graph.vocabulary)
     known = queries.known_answers(
       queries_lib.from_triples(graph.triples(*filter_splits), graph.vocabulary)
     )
-    return ranker.filtered(params, queries, known, progress=progress)
+    return ranker.rank_filtered(params, queries, known, progress=progress)
 
   def summarize(self, ranks: ranks_lib.Ranks, split: str) -> dict[str, Any]:
-    """The results of 2 T ranks (of the tails, then of the heads) of a split."""
+    """Computes the metrics of a split from its ranks.
+
+    Args:
+      ranks: of the split's T tails, then of its T heads.
+      split: `train`, `valid` or `test`.
+
+    Returns:
+      The metrics `both`, `head` and `tail` (see `ranks.rank_metrics`), the same
+      in `by_category` and `by_relation`, the metrics of `optimistic` and
+      `pessimistic` ranks, and counts of queries.
+    """
     graph = self.data
     triples = graph.split(split)
     count = len(triples)
@@ -129,12 +160,12 @@ class LinkPrediction:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """The filtered mean reciprocal rank of both sides."""
+    """Returns the filtered mean reciprocal rank of both sides."""
     metric: float = results['both']['mrr']
     return metric
 
   def describe(self, results: dict[str, Any]) -> str:
-    """The metrics of a validation in one line."""
+    """Formats the main metrics in one line."""
     metrics = results['both']
     return (
       f'MRR {metrics["mrr"]:.4f}, hits@1 {metrics["hits@1"]:.4f}, '
@@ -142,22 +173,27 @@ class LinkPrediction:
     )
 
   def format_table(self, results: dict[str, Any]) -> str:
-    """The results for a person: sides, then categories."""
+    """Formats the results as a table, see the function `format_table`."""
     return format_table(results)
 
 
 def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
-  """The category of each relation: text [R], one of CATEGORIES.
+  """Classifies each relation by its cardinality (Bordes et al. 2013, 4.2).
 
-  A side counts as N if the other side meets 1.5 or more different entities
-  there on average, over the distinct triples of all splits (Bordes et al. 2013,
-  section 4.2). The first place is the head's: in a 1-N relation a tail has one
-  head and a head has several tails.
+  In a 1-N relation a tail has one head and a head has several tails. A side is
+  N if an entity of the other side has 1.5 or more partners on average, counted
+  over the distinct triples of all splits.
+
+  Args:
+    graph: the triples.
+
+  Returns:
+    Text [R], each one of CATEGORIES.
   """
   triples = graph.triples(*graph_lib.SPLITS)
   num_relations = graph.vocabulary.num_relations
 
-  def distinct(*columns: int) -> np.ndarray:  # int64 [R], of each relation
+  def distinct(*columns: int) -> np.ndarray:  # int64 [R]
     chosen = triples[:, columns]
     group, count = grouping.group_rows(chosen)
     relation = np.zeros(count, dtype=np.int64)  # of each group
@@ -167,13 +203,20 @@ def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
   count = distinct(0, 1, 2)
   tails_per_head = count / np.maximum(distinct(0, 1), 1)
   heads_per_tail = count / np.maximum(distinct(1, 2), 1)
-  many_heads = heads_per_tail >= _CARDINALITY
-  many_tails = tails_per_head >= _CARDINALITY
+  many_heads = heads_per_tail >= _MANY
+  many_tails = tails_per_head >= _MANY
   return np.array(CATEGORIES)[2 * many_heads + many_tails]
 
 
 def format_table(results: dict[str, Any]) -> str:
-  """The results for a person: sides, then categories."""
+  """Formats results as a table: both sides, heads, tails, then categories.
+
+  Args:
+    results: as `LinkPrediction.summarize` returns them.
+
+  Returns:
+    Several lines of text, without a line end after the last.
+  """
   columns = ['mrr', *(f'hits@{k}' for k in ranks_lib.HITS), 'mean_rank']
   header = f'{"":<14}{"queries":>9}' + ''.join(f'{c:>11}' for c in columns)
   queries = results['queries']
@@ -200,6 +243,6 @@ def format_table(results: dict[str, Any]) -> str:
     f'{results["dataset"]}, {results["split"]}: filtered ranks over all '
     'entities, ties at their mean rank\n'
     + '\n'.join(lines)
-    + f'\n({unseen:,} of {queries // 2:,} triples hold an entity unseen in '
-    'training; they count)'
+    + f'\n({unseen:,} of {queries // 2:,} triples contain an entity '
+    'unseen in training and are included)'
   )

@@ -1,9 +1,9 @@
-"""Path queries: train on paths, rank their ends among type-matching negatives.
+"""Path queries: targets of paths, ranked among type-matching negatives.
 
-The protocol of Guu, Miller and Liang (2015), as the paper uses it (section
-4.2): a path's target is ranked among the entities that could end an edge of its
-last relation and are not reached from the source. The quantile is the share of
-these negatives that the target leaves behind, ties counting half.
+The protocol of Guu, Miller and Liang (2015), as the paper uses it in section
+4.2. The target of a path is ranked among the negatives of `path_negatives`. The
+quantile is the fraction of negatives that score below the target; ties count
+half.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ _MOST_ABOVE = 9  # negatives above a target that counts for hits@10
 
 
 class PathQueries:
-  """Path data as something to train on and to be measured by.
+  """The task of path queries: training queries and evaluation.
 
   Attributes:
     data: the paths.
-    max_path_length: relations in the longest path to train on.
+    max_path_length: relations in the longest path that is trained on.
   """
 
   def __init__(self, data: paths_lib.PathData, max_path_length: int):
@@ -36,11 +36,15 @@ class PathQueries:
 
   @property
   def max_length(self) -> int:
-    """Tokens in the longest path of any split: all are asked in the end."""
+    """Tokens in the longest path of any split, all of which are evaluated."""
     return self.data.train.relations.shape[1] + 2
 
   def training_queries(self) -> queries_lib.Queries:
-    """Both ends of the training paths of at most `max_path_length` relations.
+    """Returns queries for both ends of the training paths.
+
+    Returns:
+      Queries with one answer each, of the paths with at most `max_path_length`
+      relations.
 
     Raises:
       config.ConfigError: there is no such path.
@@ -48,8 +52,8 @@ class PathQueries:
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):
       raise config.ConfigError(
-        f'config.data.max_path_length is {self.max_path_length}: no training '
-        'path is that short'
+        f'config.data.max_path_length is {self.max_path_length}: expected the '
+        'length of the shortest training path or more'
       )
     return paths_lib.queries_from_paths(paths, self.data.vocabulary)
 
@@ -62,18 +66,21 @@ class PathQueries:
     choosing: bool,
     progress: str = '',
   ) -> dict[str, Any]:
-    """Mean quantile and hits@10 of a split's targets.
+    """Computes the mean quantile and hits@10 of a split's targets.
 
     Args:
-      ranker: see `ranker.Ranker`.
-      params: replicated parameters.
-      split: whose paths are asked.
-      choosing: whether this is to choose a checkpoint. Otherwise the single
-        edges of the split are also ranked as in link prediction.
-      progress: what the progress bar says.
+      ranker: ranks the answers of queries.
+      params: replicated parameters, see `parallel.replicate`.
+      split: `valid` or `test`.
+      choosing: whether the results choose the best checkpoint. If not, the
+        split's paths of one relation are also evaluated as link prediction.
+      progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The results as `results.json` holds them.
+      The content of `results.json`, see `summarize`.
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
     """
     ranks = self.rank(ranker, params, split, progress=progress)
     results = self.summarize(ranks, split)
@@ -91,34 +98,58 @@ class PathQueries:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Where the targets of a split's N paths stand among their negatives."""
+    """Ranks the targets of a split's N paths among their negatives.
+
+    Args:
+      ranker: ranks the answers of queries.
+      params: replicated parameters, see `parallel.replicate`.
+      split: `valid` or `test`.
+      progress: label of the progress bar. Default: no bar.
+
+    Returns:
+      N ranks, in the order of the paths.
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
+    """
     sets = self.sets(split)
     paths = self.data.split(split)
     queries = paths_lib.queries_from_paths(
       paths, self.data.vocabulary, side='tail'
     )
 
-    # Neighbours that share their answers are written out together, faster.
+    # Paths with the same answers share a batch, because `EntitySets.mask`
+    # expands each distinct set once.
     order = np.lexsort((sets.answers.set_of, sets.last_relation))
 
-    def negatives(places: np.ndarray) -> np.ndarray:  # [B] -> bool [B, V]
-      rows = order[places]
+    def negatives(rows: np.ndarray) -> np.ndarray:  # [B] -> bool [B, V]
+      rows = order[rows]
       candidates = sets.candidate_mask[sets.last_relation[rows]]
       return candidates & ~sets.answers.mask(rows)
 
-    ranks = ranker.among(
+    ranks = ranker.rank_among(
       params, queries.take(order), negatives, progress=progress
     )
     return ranks.take(np.argsort(order))
 
   def sets(self, split: str) -> path_negatives.EvaluationSets:
-    """What the targets of a split are ranked against; made once."""
+    """Returns the negatives of `valid` or `test`; they are computed once."""
     if split not in self._sets:
       self._sets[split] = path_negatives.evaluation_sets(self.data, split)
     return self._sets[split]
 
   def summarize(self, ranks: ranks_lib.Ranks, split: str) -> dict[str, Any]:
-    """The results of a split's N ranks."""
+    """Computes the metrics of a split from its ranks.
+
+    Args:
+      ranks: of the split's N targets.
+      split: `valid` or `test`.
+
+    Returns:
+      The metrics of `quantile_metrics` over all paths, `by_length`, and by
+      `deduction` and `induction` if the data set has these labels;
+      `targets_out_of_reach` counts targets that the graph does not reach.
+    """
     length = self.data.split(split).length
     results: dict[str, Any] = {
       'dataset': self.data.name,
@@ -137,12 +168,12 @@ class PathQueries:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """The mean quantile; 0 when no query has negatives."""
+    """Returns the mean quantile, or 0 if no query has negatives."""
     metric: float = results.get('mean_quantile', 0.0)
     return metric
 
   def describe(self, results: dict[str, Any]) -> str:
-    """The metrics of a validation in one line."""
+    """Formats the main metrics in one line."""
     if 'mean_quantile' not in results:
       return f'of {results["queries"]} paths, all without negatives'
     return (
@@ -151,7 +182,17 @@ class PathQueries:
     )
 
   def format_table(self, results: dict[str, Any]) -> str:
-    """The results for a person: all paths, then by length and by reasoning."""
+    """Formats results as a table.
+
+    The rows are all paths, paths by length, and deduction and induction. A
+    table of link prediction on paths of one relation follows if there are any.
+
+    Args:
+      results: as `evaluate` returns them.
+
+    Returns:
+      Several lines of text, without a line end after the last.
+    """
     rows = [('all paths', results)]
     rows += [
       (f'{length} relation' + ('s' if length != '1' else ''), part)
@@ -202,24 +243,24 @@ class PathQueries:
 
 
 def quantile_metrics(ranks: ranks_lib.Ranks) -> dict[str, Any]:
-  """Mean quantile and hits@10 over the queries that have negatives.
+  """Computes the mean quantile and hits@10.
 
   Args:
-    ranks: where N targets stand.
+    ranks: of N targets among their negatives.
 
   Returns:
-    queries, trivial (no negatives: left out of the means) and, unless all are
-    trivial, mean_quantile and hits@10 (at most nine negatives above).
+    `queries`, N; `trivial`, the number of queries without negatives; and, over
+    the other queries if there are any, `mean_quantile` and `hits@10`.
   """
   negatives = ranks.candidates - 1
-  asked = negatives > 0
+  ranked = negatives > 0
   metrics: dict[str, Any] = {
     'queries': len(negatives),
-    'trivial': int((~asked).sum()),
+    'trivial': int((~ranked).sum()),
   }
-  if asked.any():
-    above = (ranks.realistic - 1)[asked]
-    quantile = 1 - above / negatives[asked]
+  if ranked.any():
+    above = (ranks.realistic - 1)[ranked]
+    quantile = 1 - above / negatives[ranked]
     metrics['mean_quantile'] = float(quantile.mean())
     metrics['hits@10'] = float((above <= _MOST_ABOVE).mean())
   return metrics

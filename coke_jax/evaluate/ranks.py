@@ -1,4 +1,4 @@
-"""Ranks of gold entities, and the metrics made from them."""
+"""Ranks of gold entities and the metrics computed from them."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ HITS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranks:
-  """Where the gold entities stand; all arrays are int64 [N].
+  """Ranks of N gold entities.
 
   Attributes:
-    better: entities that score higher than the gold one.
-    equal: other entities with exactly its score.
-    candidates: entities in the ranking, the gold one among them.
+    better: int64 [N], candidates with a higher score than the gold entity.
+    equal: int64 [N], other candidates with exactly its score.
+    candidates: int64 [N], all candidates, including the gold entity.
   """
 
   better: np.ndarray
@@ -23,34 +23,35 @@ class Ranks:
 
   @property
   def optimistic(self) -> np.ndarray:
-    """The gold entity first among its equals: int64 [N]."""
+    """The rank from 1, before all candidates of equal score: int64 [N]."""
     return self.better + 1
 
   @property
   def pessimistic(self) -> np.ndarray:
-    """The gold entity last among its equals: int64 [N]."""
+    """The rank from 1, after all candidates of equal score: int64 [N]."""
     return self.better + self.equal + 1
 
   @property
   def realistic(self) -> np.ndarray:
-    """The mean of the optimistic and the pessimistic rank: float64 [N]."""
+    """The mean of the optimistic and pessimistic rank: float64 [N]."""
     return (self.optimistic + self.pessimistic) / 2
 
   def take(self, rows: np.ndarray) -> 'Ranks':
-    """The ranks at `rows`, integers [M] or booleans [N]."""
+    """Selects rows, given as integers [M] or booleans [N]."""
     return Ranks(self.better[rows], self.equal[rows], self.candidates[rows])
 
 
 def rank_metrics(ranks: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
-  """Mean reciprocal rank, hits, mean rank and adjusted mean rank index.
+  """Computes the usual metrics of ranks.
 
   Args:
-    ranks: [N], from 1.
-    candidates: [N], how many entities each rank is among.
+    ranks: float64 or int64 [N], counted from 1.
+    candidates: int64 [N], the number of candidates of each ranking.
 
   Returns:
-    By name. The adjusted mean rank index (Berrendorf et al. 2020) is 1 for
-    perfect ranks, 0 in expectation for random ones. Empty for N = 0.
+    `mrr`, `hits@1`, `hits@3`, `hits@10`, `mean_rank` and
+    `adjusted_mean_rank_index` (Berrendorf et al. 2020), which is 1 for perfect
+    ranks and 0 in expectation for random ones. Empty if N = 0.
   """
   if not len(ranks):
     return {}

@@ -1,1 +1,1 @@
-"""The CoKE encoder and its loss: arrays in, arrays out."""
+"""The CoKE encoder and its loss: functions of arrays, without files."""

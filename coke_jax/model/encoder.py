@@ -1,119 +1,44 @@
 """The CoKE encoder and its entity prediction head (paper, section 3.2-3.3).
 
-Dimensions, one letter each:
+Dimensions in shapes:
   B  sequences in the batch        D  hidden size
-  K  tokens in a sequence          A  attention heads, H = D / A
-  Q  positions a block computes    F  feed-forward size
-  L  blocks                        V  entities
+  K  tokens in a sequence          L  blocks
+  V  entities
 
-As in the authors' implementation, GELU is the exact one and attention dropout
-is drawn for every weight; `layers.py` has the rest.
+As in the authors' implementation, GELU is exact and attention dropout is drawn
+for every weight. `layers` lists further differences from Flax's defaults.
 
 Parameters, attention scores, layer norms and softmaxes are float32. `dtype` is
-the type of the operands of products with weights and embeddings; they
+the type of the operands of products with weights and embeddings; these products
 accumulate in float32.
 """
 
-import functools
 from typing import Any
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from coke_jax.model import block as block_lib
 from coke_jax.model import layers
-
-_MASKED_SCORE = -1e9  # an attention score that softmax turns into exactly 0
-
-
-class Attention(nn.Module):
-  """Multi-head self-attention with dropout on the attention weights."""
-
-  num_heads: int
-  dropout: float
-  dtype: Any
-
-  @nn.compact
-  def __call__(
-    self,
-    x: jax.Array,  # [B, K, D] all positions: keys and values
-    asking: jax.Array | None,  # [B, 1, D] the positions to compute, None: all
-    visible: jax.Array,  # bool [B, K], False at PAD
-    *,
-    train: bool,
-  ) -> jax.Array:
-    """The attention's output at the positions asked for, [B, Q, D]."""
-    width = x.shape[-1]
-    project = layers.Product(3 * width, self.dtype, name='query_key_value')
-    if asking is None:
-      query, key, value = jnp.split(project(x), 3, axis=-1)
-    else:
-      key, value = jnp.split(project(x, (width, 3 * width)), 2, axis=-1)
-      query = project(asking, (0, width))
-
-    def heads(t: jax.Array) -> jax.Array:  # [B, K, D] -> [B, K, A, H]
-      return t.reshape(*t.shape[:2], self.num_heads, -1)
-
-    query, key, value = heads(query), heads(key), heads(value)
-    scores = jnp.einsum('bqah,bkah->bqka', query, key)
-    scores = scores * (query.shape[-1] ** -0.5)
-    scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
-    weights = nn.softmax(scores, axis=2)
-    weights = layers.Dropout(self.dropout)(weights, train=train)
-    mixed = layers.mix(weights, value)
-    mixed = mixed.reshape(*mixed.shape[:2], width)
-    return layers.Product(width, self.dtype, name='output')(mixed)
-
-
-class Block(nn.Module):
-  """A post-norm Transformer block."""
-
-  num_heads: int
-  feed_forward_size: int
-  dropout: float
-  dtype: Any
-
-  @nn.compact
-  def __call__(
-    self,
-    x: jax.Array,  # [B, K, D]
-    visible: jax.Array,  # bool [B, K]
-    position: jax.Array | None,  # int32 [B]: compute it alone; None: all
-    train: bool,  # positional, so that remat can hold it static
-  ) -> jax.Array:
-    """The next hidden states [B, Q, D], Q = K or 1."""
-    dropout = functools.partial(layers.Dropout(self.dropout), train=train)
-    asking = None if position is None else take_position(x, position)[:, None]
-    residual = x if asking is None else asking
-    attention = Attention(
-      self.num_heads, self.dropout, self.dtype, name='attention'
-    )
-    mixed = attention(x, asking, visible, train=train)
-    x = layers.layer_norm('attention_norm')(residual + dropout(mixed))
-    width = x.shape[-1]
-    hidden = layers.Product(self.feed_forward_size, self.dtype, name='hidden')(
-      x
-    )
-    hidden = nn.gelu(hidden, approximate=False)
-    hidden = layers.Product(width, self.dtype, name='output')(hidden)
-    return layers.layer_norm('feed_forward_norm')(x + dropout(hidden))
 
 
 class CoKE(nn.Module):
-  """Scores every entity for the masked place of a sequence.
+  """Scores every entity for the masked position of a sequence.
 
   Attributes:
     num_entities: V, the first rows of the element embedding.
-    num_tokens: rows of the element embedding, entities first.
-    pad_id: the token id that attention does not see.
-    max_length: K at most, the number of position embeddings.
+    num_tokens: rows of the element embedding: entities, relations, MASK, PAD.
+    pad_id: the token id that attention ignores.
+    max_length: the largest K, which is the number of position embeddings.
     num_layers: L.
     hidden_size: D.
-    num_heads: A, divides D.
+    num_heads: A, a divisor of D.
     feed_forward_size: F.
-    dropout: the rate, the same in all places.
+    dropout: the rate, the same in all layers.
     dtype: operands of products with weights, float32 or bfloat16.
-    remat: recompute each block in the backward pass instead of storing it.
+    remat: whether the backward pass recomputes each block instead of storing
+      its activations.
   """
 
   num_entities: int
@@ -132,7 +57,8 @@ class CoKE(nn.Module):
     width = self.hidden_size
     if width % self.num_heads:
       raise ValueError(
-        f'hidden size {width} does not divide by {self.num_heads} heads'
+        f'hidden size {width}: expected a multiple of the {self.num_heads} '
+        'heads'
       )
     self.element_embedding = self.param(
       'element_embedding', layers.INITIALIZER, (self.num_tokens, width)
@@ -142,7 +68,9 @@ class CoKE(nn.Module):
     )
     self.embedding_norm = layers.layer_norm(None)
     self.embedding_dropout = layers.Dropout(self.dropout)
-    block = nn.remat(Block, static_argnums=(4,)) if self.remat else Block
+    block: Any = block_lib.Block
+    if self.remat:
+      block = nn.remat(block, static_argnums=(4,))
     self.blocks = [
       block(self.num_heads, self.feed_forward_size, self.dropout, self.dtype)
       for _ in range(self.num_layers)
@@ -160,15 +88,18 @@ class CoKE(nn.Module):
     *,
     train: bool = False,
   ) -> jax.Array:
-    """Logits of all entities for the masked position.
+    """Computes the logits of all entities for the masked position.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
       mask_position: int32 [B], the column of the MASK.
-      train: whether dropout is on; it then needs the `dropout` random key.
+      train: whether dropout is on. It needs the random key `dropout`.
 
     Returns:
       float32 [B, V].
+
+    Raises:
+      ValueError: K exceeds `max_length`.
     """
     hidden = self.masked_state(tokens, mask_position, train=train)
     return self.entity_logits(self.transform(hidden))
@@ -176,12 +107,12 @@ class CoKE(nn.Module):
   def entity_logits(
     self, transformed: jax.Array, start: Any = 0, count: int | None = None
   ) -> jax.Array:
-    """Logits of some entities in a row, all by default.
+    """Computes the logits of consecutive entities.
 
     Args:
       transformed: float32 [B, D], see `transform`.
-      start: the first of them; may be computed on the device.
-      count: how many.
+      start: the first entity, an int or an int32 scalar. Default: 0.
+      count: the number of entities. Default: all, V.
 
     Returns:
       float32 [B, count].
@@ -194,10 +125,18 @@ class CoKE(nn.Module):
     logits = layers.matmul(transformed, entities.T, self.dtype)
     return layers.add_bias(logits, bias)
 
-  def question_state(
+  def query_embedding(
     self, tokens: jax.Array, mask_position: jax.Array
   ) -> jax.Array:
-    """What all entities are compared with, for `entity_logits`: [B, D]."""
+    """Computes what `entity_logits` multiplies with the entity embeddings.
+
+    Args:
+      tokens: int32 [B, K], PAD on the right.
+      mask_position: int32 [B], the column of the MASK.
+
+    Returns:
+      float32 [B, D].
+    """
     return self.transform(self.masked_state(tokens, mask_position))
 
   def encode(
@@ -207,15 +146,19 @@ class CoKE(nn.Module):
     layer: int | None = None,
     train: bool = False,
   ) -> jax.Array:
-    """Contextual embeddings: hidden states of all positions.
+    """Computes contextual embeddings, the hidden states of all positions.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
-      layer: after how many blocks; 0 is the input, None the end.
-      train: whether dropout is on.
+      layer: the number of blocks to apply; 0 gives the input of the first
+        block. Default: all.
+      train: whether dropout is on. It needs the random key `dropout`.
 
     Returns:
       float32 [B, K, D].
+
+    Raises:
+      ValueError: K exceeds `max_length`.
     """
     x, visible = self._embed(tokens, train)
     for block in self.blocks[:layer]:
@@ -229,9 +172,17 @@ class CoKE(nn.Module):
     *,
     train: bool = False,
   ) -> jax.Array:
-    """The final hidden state at the MASK, float32 [B, D].
+    """Computes the final hidden state at the masked position.
 
-    The last block computes this position alone.
+    The last block computes no other position.
+
+    Args:
+      tokens: int32 [B, K], PAD on the right.
+      mask_position: int32 [B], the column of the MASK.
+      train: whether dropout is on. It needs the random key `dropout`.
+
+    Returns:
+      float32 [B, D].
     """
     x, visible = self._embed(tokens, train)
     for block in self.blocks[:-1]:
@@ -239,7 +190,14 @@ class CoKE(nn.Module):
     return self.blocks[-1](x, visible, mask_position, train)[:, 0]
 
   def transform(self, hidden: jax.Array) -> jax.Array:
-    """What is multiplied with the entity embeddings: [B, D] -> [B, D]."""
+    """Applies the prediction head's dense layer, GELU and layer norm.
+
+    Args:
+      hidden: float32 [B, D], final hidden states of masked positions.
+
+    Returns:
+      float32 [B, D].
+    """
     hidden = nn.gelu(self.prediction_dense(hidden), approximate=False)
     return self.prediction_norm(hidden)
 
@@ -249,8 +207,8 @@ class CoKE(nn.Module):
     length = tokens.shape[1]
     if length > self.max_length:
       raise ValueError(
-        f'sequences of {length} tokens: the model was built for at most '
-        f'{self.max_length}'
+        f'sequences of {length} tokens: expected at most {self.max_length}, '
+        'the max_length of the model'
       )
     x = jnp.take(self.element_embedding, tokens, axis=0)
     x = self.embedding_norm(x + self.position_embedding[None, :length])
@@ -258,25 +216,33 @@ class CoKE(nn.Module):
     return x, tokens != self.pad_id
 
 
-def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
-  """The states x [B, K, D] at position [B]: [B, D]."""
-  return jnp.take_along_axis(x, position[:, None, None], axis=1)[:, 0]
-
-
 def count_parameters(params: Any) -> int:
-  """How many numbers a tree of parameters (or of their shapes) holds."""
+  """Counts the numbers in a tree of parameters, or of their shapes."""
   return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
 def init_params(model: CoKE, seed: int) -> Any:
-  """Initial parameters, from the seed alone."""
+  """Draws the initial parameters.
+
+  Args:
+    model: the encoder.
+    seed: determines the parameters completely.
+
+  Returns:
+    The parameters, a nested dict of float32 arrays.
+  """
   tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
   key = _named_key(seed, 'parameters')
   return jax.jit(model.init)(key, tokens, jnp.zeros(1, jnp.int32))['params']
 
 
+def param_shapes(model: CoKE) -> Any:
+  """Returns the shapes and dtypes of the parameters, without computing them."""
+  return jax.eval_shape(lambda: init_params(model, seed=0))
+
+
 def dropout_key(seed: int) -> jax.Array:
-  """The key that, with the step and the device, decides all dropout."""
+  """Returns the key from which the dropout keys of all steps are derived."""
   return _named_key(seed, 'dropout')
 
 

@@ -1,7 +1,8 @@
-"""The layers that the encoder is made of, written for speed on any device.
+"""The layers of the encoder.
 
 Differences from Flax's defaults follow the authors' implementation: LayerNorm
-epsilon 1e-12, truncated normal initialisation with deviation 0.02.
+epsilon 1e-12, truncated normal initialization with standard deviation 0.02.
+Some gradients are written out where XLA is slow with the automatic ones.
 """
 
 import functools
@@ -18,7 +19,12 @@ INITIALIZER = nn.initializers.truncated_normal(stddev=0.02)
 
 
 class Product(nn.Module):
-  """An affine map whose operands are `dtype` and whose result is float32."""
+  """A dense layer with operands of type `dtype` and a float32 result.
+
+  Attributes:
+    features: E, the size of the output.
+    dtype: float32 or bfloat16.
+  """
 
   features: int
   dtype: Any
@@ -27,7 +33,16 @@ class Product(nn.Module):
   def __call__(
     self, x: jax.Array, columns: tuple[int, int] | None = None
   ) -> jax.Array:
-    """Maps x [..., D] to [..., features], or to some of these columns only."""
+    """Computes x kernel + bias, or only some columns of it.
+
+    Args:
+      x: float32 [..., D].
+      columns: the first column to compute and the one after the last. Default:
+        all.
+
+    Returns:
+      float32 [..., E], or [..., columns].
+    """
     shape = (x.shape[-1], self.features)
     kernel = self.param('kernel', INITIALIZER, shape)
     bias = self.param('bias', nn.initializers.zeros, shape[1:])
@@ -40,10 +55,9 @@ class Product(nn.Module):
 
 
 class Dropout(nn.Module):
-  """Sets values to 0 at random, and scales the others up by what is lost.
+  """Sets random values to 0 and divides the others by 1 - rate.
 
-  The rate is rounded to a multiple of 2**-32, and the scale belongs to the
-  rounded rate.
+  The rate is first rounded to a multiple of 2**-32.
 
   Attributes:
     rate: the probability of a 0, at least 0 and below 1.
@@ -53,7 +67,10 @@ class Dropout(nn.Module):
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool) -> jax.Array:
-    """As x, of any shape; x itself unless `train`."""
+    """Applies dropout to x of any shape; returns x itself unless `train`.
+
+    Needs the random key `dropout` if `train` is true.
+    """
     threshold = min(round(self.rate * 2**32), 2**32 - 1)
     if not (train and threshold):
       return x
@@ -62,13 +79,20 @@ class Dropout(nn.Module):
 
 
 def hash_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-  """Random bits, uint32 of any shape: a hash of a value's place and the key.
+  """Returns random bits, a hash of each value's position and the key.
 
-  Good enough for dropout and not meant for more. It is a few operations on
-  each value by itself, so that compilers draw the bits where they are used:
-  a sixth of the time of `jax.random.bits` on a CPU, and a quarter of the time
-  to compile. The hash is two rounds of a mixing function of the kind that
-  C. Wellons' search for low bias found ("hash-prospector").
+  The bits are good enough for dropout; do not use them for anything else. The
+  hash takes a few elementwise operations, which XLA fuses with the code that
+  uses the bits. On a CPU this takes a sixth of the time of `jax.random.bits`
+  and a quarter of its compilation time. The hash is two rounds of a mixing
+  function of the kind that C. Wellons' "hash-prospector" found.
+
+  Args:
+    key: a typed key of `jax.random`.
+    shape: of the result.
+
+  Returns:
+    uint32 of the given shape.
   """
   words = jax.random.key_data(key)
   place = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
@@ -76,16 +100,22 @@ def hash_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _mix(x: jax.Array) -> jax.Array:
-  """A bijection of the 32-bit words in which all bits depend on each other."""
+  """Applies a bijection of 32-bit words that mixes all bits."""
   x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
   x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
   return x ^ (x >> 15)
 
 
 def layer_norm(name: str | None) -> nn.LayerNorm:
-  """Layer norm with the exact variance.
+  """Builds a layer norm with the exact variance.
 
-  The fast one, E[x^2] - E[x]^2, loses its digits far from a mean of 0.
+  Flax's default, E[x^2] - E[x]^2, is inaccurate if the mean is far from 0.
+
+  Args:
+    name: of the submodule. None: the name of the attribute it is assigned to.
+
+  Returns:
+    The module.
   """
   return nn.LayerNorm(
     epsilon=_LAYER_NORM_EPSILON, use_fast_variance=False, name=name
@@ -93,11 +123,19 @@ def layer_norm(name: str | None) -> nn.LayerNorm:
 
 
 def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  """X [..., D] times kernel [D, E]: operands `dtype`, result float32.
+  """Multiplies x with a kernel, with operands of type `dtype`.
 
-  The products of the gradient have operands of `dtype`, too, and accumulate in
-  float32. They are written out because the transposed form that automatic
-  differentiation takes for the kernel's is a third slower on a CPU.
+  The products of the gradient also have operands of type `dtype` and accumulate
+  in float32. They are written out because the transposed product that automatic
+  differentiation uses for the kernel's gradient is a third slower on a CPU.
+
+  Args:
+    x: float32 [..., D].
+    kernel: float32 [D, E].
+    dtype: float32 or bfloat16.
+
+  Returns:
+    float32 [..., E].
   """
   rows = x.reshape(-1, x.shape[-1])
   return _matmul(rows, kernel, dtype).reshape(*x.shape[:-1], kernel.shape[-1])
@@ -126,21 +164,24 @@ def _matmul_backward(
 _matmul.defvjp(_matmul_forward, _matmul_backward)
 
 
-# The axes that are not multiplied over, of weights and of values.
+# The batch and head axes of weights and of values, for `dot_general`.
 _BATCH_AND_HEAD = ((0, 3), (0, 2))
 
 
 @jax.custom_vjp
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
-  """Sums of values [B, K, A, H] by attention weights [B, Q, K, A].
+  """Sums values weighted by attention.
 
   The order of the operands is written out, also in the gradient, so that H is
-  what runs fastest in the results that have it: with the 3 positions of a
-  triple in its place, which automatic differentiation chooses, XLA on a CPU
-  takes ten times as long.
+  the last axis of every result that has it. Automatic differentiation puts K
+  there, only 3 for triples, and XLA on a CPU takes ten times as long.
+
+  Args:
+    weights: float32 [B, Q, K, A].
+    value: float32 [B, K, A, H].
 
   Returns:
-    [B, Q, A, H].
+    float32 [B, Q, A, H].
   """
   mixed = jax.lax.dot_general(weights, value, (((2,), (1,)), _BATCH_AND_HEAD))
   return mixed.transpose(0, 2, 1, 3)
@@ -168,10 +209,17 @@ mix.defvjp(_mix_forward, _mix_backward)
 
 @jax.custom_vjp
 def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
-  """X [B, V] plus bias [V], for a V of many thousands.
+  """Adds a bias to every row; fast for a V of many thousands.
 
   The gradient of the bias, a sum over rows, is written out as a product with
-  ones: XLA on a CPU sums wide columns about a hundred times slower than that.
+  ones: XLA on a CPU sums wide columns about a hundred times slower.
+
+  Args:
+    x: float32 [B, V].
+    bias: float32 [V].
+
+  Returns:
+    float32 [B, V].
   """
   return x + bias[None]
 
@@ -196,7 +244,7 @@ add_bias.defvjp(_add_bias_forward, _add_bias_backward)
 def _contract(
   a: jax.Array, b: jax.Array, a_axis: int, b_axis: int
 ) -> jax.Array:
-  """The product of two matrices over one axis of each, in float32."""
+  """Multiplies two matrices over one axis of each; the result is float32."""
   return jax.lax.dot_general(
     a,
     b,

@@ -1,1 +1,1 @@
-"""A trained model for people: ask, rank, score, embed, export."""
+"""Using a trained model: predict, rank, score, embed, load and export."""

@@ -1,7 +1,7 @@
-"""Which answers of a question are facts already: in train, valid or test.
+"""The answers of a question that are already known from train, valid or test.
 
-An answer of a question of several hops counts as known where a split's graph,
-walked along the question's relations, arrives at it.
+An answer of a path question is known if the path from the question's entity
+along its relations reaches it in the graph of a split.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from coke_jax.data import adjacency as adjacency_lib
-from coke_jax.data import arrays, graph
+from coke_jax.data import arrays, entity_sets, graph
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import questions as questions_lib
@@ -17,15 +17,18 @@ from coke_jax.predict import questions as questions_lib
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Restriction:
-  """Which entities are let compete for an answer; all unless said otherwise.
+  """Filters candidate answers. Default: every entity is a candidate.
 
   Attributes:
-    splits: whose facts count below, besides those of train.
-    new_only: not the entities that these facts give as answers.
-    exclude_own: not the entity that the question names.
-    type_matching: only entities that stand beside the question's outermost
-      relation, on this side, in one of these facts.
-    candidates: only these entity ids.
+    splits: the splits whose facts are known, in addition to train. Default:
+      all.
+    new_only: whether known answers are removed. Default: no.
+    exclude_own: whether the entity of the question is removed. Default: no.
+    type_matching: whether the candidates are limited to the entities that occur
+      in a known fact on the unknown side of the question's outermost relation.
+      Default: no.
+    candidates: int64 [M], the entity ids that the candidates are limited to.
+      Default: all entities.
   """
 
   splits: tuple[str, ...] = graph.SPLITS
@@ -36,22 +39,23 @@ class Restriction:
 
   @property
   def is_none(self) -> bool:
-    """Whether all entities compete."""
+    """Whether every entity is a candidate."""
     flags = self.new_only or self.exclude_own or self.type_matching
     return not flags and self.candidates is None
 
 
-Facts = dict[str, adjacency_lib.EntitySets]  # known answers of B questions
+# The known answers of B questions by split.
+Answers = dict[str, entity_sets.EntitySets]
 
 
 class KnownAnswers:
-  """The facts of a data set, for looking up the answers of questions."""
+  """Finds the answers of questions in the facts of a data set."""
 
   def __init__(self, data: arrays.DataSet):
     vocabulary = data.vocabulary
     num_relations = vocabulary.num_relations
-    # Every relation gets an inverse of its own, on top of those that path data
-    # have: heads are found by walking backwards.
+    # Every relation gets an inverse for finding heads by walking backwards, in
+    # addition to the inverse relations that path data have.
     self._backwards = np.arange(num_relations, 2 * num_relations)
     inverse = np.concatenate([self._backwards, np.arange(num_relations)])
     own_inverse = np.full(num_relations, vocabulary_lib.NO_RELATION, np.int32)
@@ -70,22 +74,22 @@ class KnownAnswers:
 
   def answers(
     self, questions: list[questions_lib.Question], split: str
-  ) -> adjacency_lib.EntitySets:
-    """The known answers of each question by train and one split's facts.
+  ) -> entity_sets.EntitySets:
+    """Finds the known answers of questions in train and one other split.
 
     Args:
-      questions: N questions of any lengths.
-      split: `train`, or a split whose facts are added to those of train.
+      questions: B questions, each with any number of relations.
+      split: `train`, or the split whose facts are added to those of train.
 
     Returns:
-      The sets of N questions.
+      The answers of each question, B sets.
     """
     longest = max((len(one.relations) for one in questions), default=1)
     shape = (len(questions), longest)
     relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
     for row, question in enumerate(questions):
       steps: np.ndarray = np.array(question.relations, dtype=np.int32)
-      if question.asks_head:
+      if question.side == 'head':
         steps = self._backwards[steps[::-1]]
       relations[row, : len(steps)] = steps
     source = np.array([question.entity for question in questions], np.int32)
@@ -96,13 +100,19 @@ class KnownAnswers:
     question: questions_lib.Question,
     splits: tuple[str, ...] = graph.SPLITS,
   ) -> np.ndarray:
-    """The entities that could answer by type: sorted ids.
+    """Finds the entities that match the question's outermost relation.
 
-    Those that stand at the unknown end of some fact, of train or the given
-    splits, with the question's relation next to it.
+    Args:
+      question: the question.
+      splits: the splits whose facts are used. The facts of train belong to each
+        of them.
+
+    Returns:
+      int32 [M], sorted ids of the entities that occur in a fact of the splits
+      on the unknown side of the relation next to `?`.
     """
     relation = question.relations[-1]
-    if question.asks_head:
+    if question.side == 'head':
       relation = int(self._backwards[question.relations[0]])
     key = (relation, splits)
     if key not in self._ends:
@@ -110,55 +120,61 @@ class KnownAnswers:
       self._ends[key] = np.unique(np.concatenate(found))
     return self._ends[key]
 
-  def by_split(self, questions: list[questions_lib.Question]) -> Facts:
-    """The known answers of each question, by `train`, `valid` and `test`."""
+  def by_split(self, questions: list[questions_lib.Question]) -> Answers:
+    """Finds the known answers of questions, by `train`, `valid` and `test`."""
     return {split: self.answers(questions, split) for split in graph.SPLITS}
 
-  def competing(
+  def candidates(
     self,
     questions: list[questions_lib.Question],
-    facts: Facts,
+    answers: Answers,
     restriction: Restriction,
   ) -> np.ndarray:
-    """Which entities are let compete: bool [B, V].
+    """Applies a restriction to the entities.
 
     Args:
       questions: B questions.
-      facts: their answers `by_split`.
-      restriction: what is asked for.
+      answers: their known answers, as `by_split` returns them.
+      restriction: the restriction.
+
+    Returns:
+      bool [B, V], the candidates of each question.
     """
     splits = tuple(dict.fromkeys(['train', *restriction.splits]))
     num_entities = self._graphs['train'].num_entities
-    competing = np.ones((len(questions), num_entities), dtype=bool)
+    candidates = np.ones((len(questions), num_entities), dtype=bool)
     if restriction.candidates is not None:
-      competing[:] = False
-      competing[:, restriction.candidates] = True
+      candidates[:] = False
+      candidates[:, restriction.candidates] = True
     if restriction.type_matching:
-      ends = np.zeros_like(competing)
+      ends = np.zeros_like(candidates)
       for row, question in enumerate(questions):
         ends[row, self.ends(question, splits)] = True
-      competing &= ends
+      candidates &= ends
     if restriction.new_only:
       rows = np.arange(len(questions))
       for split in splits:
-        competing &= ~facts[split].mask(rows)
+        candidates &= ~answers[split].mask(rows)
     if restriction.exclude_own:
       own = [question.entity for question in questions]
-      competing[np.arange(len(questions)), own] = False
-    return competing
+      candidates[np.arange(len(questions)), own] = False
+    return candidates
 
 
-def first_split(facts: Facts, entities: np.ndarray) -> np.ndarray:
-  """The first split that knows each answer: text [B, k], empty if none does.
+def first_split(answers: Answers, entities: np.ndarray) -> np.ndarray:
+  """Finds the first of train, valid and test that has each answer.
 
   Args:
-    facts: the answers of B questions, see `KnownAnswers.by_split`.
-    entities: int32 [B, k].
+    answers: known answers of B questions, see `KnownAnswers.by_split`.
+    entities: int32 [B, k], k answers of each question.
+
+  Returns:
+    Text [B, k], the name of a split, or empty if the answer is not known.
   """
   count = entities.shape[1]
   found = np.full(entities.shape, '', dtype='<U5')
   for split in reversed(graph.SPLITS):
-    sets = facts[split]
+    sets = answers[split]
     repeated = dataclasses.replace(sets, set_of=np.repeat(sets.set_of, count))
     holds = repeated.contains(entities.reshape(-1)).reshape(entities.shape)
     found[holds] = split
@@ -168,10 +184,10 @@ def first_split(facts: Facts, entities: np.ndarray) -> np.ndarray:
 def _edges(
   data: arrays.DataSet, split: str, own_inverse: np.ndarray
 ) -> np.ndarray:
-  """The facts of a split, in both directions where both have a name.
+  """Returns the facts of a split, int32 [edges, 3]: head, relation, tail.
 
-  Returns:
-    int32 [edges, 3] head, relation, tail.
+  The facts of path data are the paths of one relation, and the same in the
+  other direction if the relation has an inverse.
   """
   if isinstance(data, graph.KnowledgeGraph):
     return data.split(split)

@@ -1,4 +1,4 @@
-"""What asking a model gives back: plain records, in lists that make tables."""
+"""The results of a model: plain records, in lists that convert to tables."""
 
 import dataclasses
 import math
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
+
+from coke_jax.evaluate import ranks as ranks_lib
 
 Record = TypeVar('Record')
 
@@ -16,11 +18,13 @@ class Prediction:
 
   Attributes:
     label: the entity.
-    rank: its place among the entities that were let compete, from 1.
-    score: the logarithm of its probability among all entities.
-    probability: the softmax over all entities.
-    known_in: the first of train, valid and test whose facts (valid and test
-      together with those of train) give this answer; empty if none does.
+    rank: its position among the candidates, counted from 1.
+    score: its log-probability, the logarithm of `probability`.
+    probability: the softmax of the model's scores over all entities, whether
+      they are candidates or not.
+    known_in: `train` if the answer follows from the facts of train; else
+      `valid` or `test` if it follows from the facts of that split together with
+      train; else empty.
   """
 
   label: str
@@ -32,17 +36,17 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class Ranking:
-  """Where one end of a given fact stands when the model is asked for it.
+  """The rank of a fact's head or tail among the candidates.
 
   Attributes:
     fact: the labels of the triple or path.
-    side: the end that was asked for, `head` or `tail`.
-    rank: among `candidates` entities, ties at their mean rank (realistic).
-    optimistic: the rank if it came first among its equals.
-    pessimistic: the rank if it came last among its equals.
-    candidates: entities in the ranking, the asked one among them.
-    score: the logarithm of its probability among all entities.
-    probability: the softmax over all entities.
+    side: the end that is predicted, `head` or `tail`.
+    rank: the mean of `optimistic` and `pessimistic`, called realistic.
+    optimistic: the rank from 1, before all candidates of equal score.
+    pessimistic: the rank from 1, after all candidates of equal score.
+    candidates: the number of candidates, including the entity itself.
+    score: its log-probability, the logarithm of `probability`.
+    probability: the softmax of the model's scores over all entities.
     known_in: as in `Prediction`.
   """
 
@@ -58,7 +62,10 @@ class Ranking:
 
 
 class Records(list[Record]):
-  """A list of records of one kind, or a list of such lists."""
+  """A list of records of one kind, or a list of such lists.
+
+  Slices are `Records`, too.
+  """
 
   @overload
   def __getitem__(self, index: SupportsIndex) -> Record: ...
@@ -67,17 +74,18 @@ class Records(list[Record]):
   def __getitem__(self, index: slice) -> 'Records[Record]': ...
 
   def __getitem__(self, index: SupportsIndex | slice) -> Any:
-    """A record, or for a slice the `Records` there."""
+    """Returns a record, or for a slice a `Records` list."""
     found = super().__getitem__(index)
     if isinstance(index, slice):
       return Records(cast(list[Record], found))
     return found
 
   def to_pandas(self) -> Any:
-    """A data frame with a row for each record and a column for each field.
+    """Converts the records to a data frame with a column for each field.
 
-    For a list of lists there is a first column `question`, which counts the
-    lists from 0.
+    Returns:
+      A `pandas.DataFrame` with one row for each record. For a list of lists,
+      the first column `question` is the position of the list, from 0.
 
     Raises:
       ImportError: pandas is not installed.
@@ -101,13 +109,17 @@ def predictions(
   scores: np.ndarray,
   known_in: np.ndarray,
 ) -> Iterator[Records[Prediction]]:
-  """The answers to each of B questions.
+  """Makes records of the answers to B questions.
 
   Args:
-    labels: of all entities.
-    entities: int32 [B, k], best first.
-    scores: float32 [B, k], minus infinity where there is no answer.
-    known_in: text [B, k].
+    labels: of all V entities.
+    entities: int32 [B, k], the ids of the answers, best first.
+    scores: float32 [B, k], log-probabilities; minus infinity where there is no
+      answer.
+    known_in: text [B, k], see `Prediction`.
+
+  Yields:
+    The answers of one question.
   """
   probabilities = np.exp(scores)
   for row in range(len(entities)):
@@ -127,8 +139,39 @@ def predictions(
     )
 
 
+def rankings(
+  facts: Sequence[tuple[tuple[str, ...], str]],
+  ranks: ranks_lib.Ranks,
+  scores: np.ndarray,
+  known_in: np.ndarray,
+) -> Iterator[Ranking]:
+  """Makes records of the ranks of B entities.
+
+  Args:
+    facts: the labels of a fact and the side of the entity, B times.
+    ranks: of B entities.
+    scores: float32 [B], log-probabilities.
+    known_in: text [B], see `Prediction`.
+
+  Yields:
+    One record for each entity.
+  """
+  for row, (labels, side) in enumerate(facts):
+    yield Ranking(
+      fact=labels,
+      side=side,
+      rank=float(ranks.realistic[row]),
+      optimistic=int(ranks.optimistic[row]),
+      pessimistic=int(ranks.pessimistic[row]),
+      candidates=int(ranks.candidates[row]),
+      score=float(scores[row]),
+      probability=float(np.exp(scores[row])),
+      known_in=str(known_in[row]),
+    )
+
+
 def _fields(record: Any) -> dict[str, Any]:
-  """The fields of a record by name, in their order."""
+  """Returns the fields of a record by name, in their order."""
   return {
     field.name: getattr(record, field.name)
     for field in dataclasses.fields(record)

@@ -1,189 +1,186 @@
-"""Batches of any number of queries on all devices, each shape compiled once.
+"""Runs the encoder on batches of queries on all devices.
 
-Where `ranker.Ranker` ranks millions in batches of one shape, a person asks
-one question or many; so there are a few batch sizes, and a batch is filled up
-to the next one.
+A user gives one query or many, so there are a few padded batch sizes: 8 and 64
+queries for each device, and the full batch. Each is compiled once.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coke_jax import errors, parallel
+from coke_jax import parallel
 from coke_jax.data import queries as queries_lib
-from coke_jax.evaluate import counting, ranker
+from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import encoder
 
-_FEWEST_ROWS = (8, 64)  # smaller batches than the full one, a device
-_FEWEST_ANSWERS = 16  # of the best entities that are looked for
-
-Batch = dict[str, jax.Array]
+_SMALL_BATCHES = (8, 64)  # rows for each device
+_MIN_TOP_K = 16  # A smaller k would compile again and save no time.
 
 
 class Scorer:
-  """A model's parameters on all devices, and what they are asked.
+  """An encoder with its parameters on all devices.
 
   Attributes:
-    model: the encoder.
-    params: its replicated parameters.
-    batch_size: queries at a time, over all devices.
+    model: the Flax module.
+    params: its parameters, replicated, see `parallel.replicate`.
+    batch_size: most queries in one call, over all devices.
   """
 
-  def __init__(self, model: encoder.CoKE, params: Any):
+  def __init__(self, model: encoder.CoKE, params: Any, batch_size: int = 0):
+    """Prepares calls of a model; each is compiled when it is first used.
+
+    Args:
+      model: the Flax module.
+      params: its parameters, replicated, see `parallel.replicate`.
+      batch_size: most queries in one call, over all devices. Default 0: see
+        `device_call.batch_rows`.
+    """
     self.model = model
     self.params = params
-    self.batch_size = ranker.batch_rows(model.num_entities)
-    self._compiled: dict[tuple[str, int], Callable[..., Any]] = {}
+    self.batch_size = batch_size or device_call.batch_rows(model.num_entities)
+    self._calls: dict[tuple[str, int], device_call.DeviceCall] = {}
 
-  def best(
+  def top_k(
     self,
     queries: queries_lib.Queries,
-    top: int,
-    competing: np.ndarray | None = None,
+    k: int,
+    candidates: np.ndarray | None = None,
   ) -> tuple[np.ndarray, np.ndarray]:
-    """The best entities of at most `batch_size` queries.
+    """Finds the entities with the highest scores.
 
     Args:
-      queries: B queries.
-      top: how many entities, at most V.
-      competing: bool [B, V], the entities that are let compete; None: all.
+      queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
+      k: entities for each query, at most V.
+      candidates: bool [B, V], the entities to choose from. Default: all.
 
     Returns:
-      entities int32 [B, top], best first, equal ones by id; and their
-      log-probabilities among all entities float32 [B, top], minus infinity
-      where fewer than `top` compete.
+      Entity ids int32 [B, k], best first, equal scores ordered by id; and their
+      log-probabilities among all entities float32 [B, k], minus infinity where
+      there are fewer than k candidates.
 
     Raises:
-      errors.NonFiniteError: a score is not a finite number.
+      errors.NonFiniteError: a score is NaN or infinite.
     """
-    looked_for = min(_power_of_two(max(top, _FEWEST_ANSWERS)), self._num)
-    batch = self._asked(queries)
-    if competing is not None:
-      batch['competing'] = competing
-    found = self._run('best', looked_for, batch, self._best_of(looked_for))
-    return found['entity'][:, :top], found['score'][:, :top]
+    compiled_k = min(_power_of_two(max(k, _MIN_TOP_K)), self.model.num_entities)
 
-  def place(
-    self, queries: queries_lib.Queries, competing: np.ndarray
+    def find(
+      params: Any, batch: device_call.DeviceBatch
+    ) -> tuple[device_call.DeviceBatch, jax.Array]:
+      logits, normalizer = self._logits(params, batch)
+      finite = jnp.isfinite(logits).all(axis=1)
+      if 'candidates' in batch:
+        logits = jnp.where(batch['candidates'], logits, -jnp.inf)
+      score, entity = jax.lax.top_k(logits, compiled_k)  # ties ordered by id
+      return {'entity': entity, 'score': score - normalizer}, finite
+
+    batch = _inputs(queries)
+    if candidates is not None:
+      batch['candidates'] = candidates
+    found = self._run('top_k', compiled_k, batch, find)
+    return found['entity'][:, :k], found['score'][:, :k]
+
+  def rank(
+    self, queries: queries_lib.Queries, candidates: np.ndarray
   ) -> tuple[ranks_lib.Ranks, np.ndarray]:
-    """Where the answers of at most `batch_size` queries stand.
+    """Ranks the answer of each query among candidates.
 
     Args:
-      queries: B queries with one answer each.
-      competing: bool [B, V], the entities they are ranked against.
+      queries: B queries with one answer each, 1 <= B <= `batch_size`.
+      candidates: bool [B, V]. The answer is always a candidate.
 
     Returns:
-      The ranks, and the answers' log-probabilities float32 [B].
+      The ranks, and the log-probabilities of the answers among all entities,
+      float32 [B].
 
     Raises:
-      errors.NonFiniteError: a score is not a finite number.
+      errors.NonFiniteError: a score is NaN or infinite.
     """
+
+    def count(
+      params: Any, batch: device_call.DeviceBatch
+    ) -> tuple[device_call.DeviceBatch, jax.Array]:
+      logits, normalizer = self._logits(params, batch)
+      counts, finite = counting.count_among(
+        logits, batch['gold'], batch['candidates']
+      )
+      gold = jnp.take_along_axis(logits, batch['gold'][:, None], axis=1)
+      return {**counts, 'score': (gold - normalizer)[:, 0]}, finite
+
     batch = {
-      **self._asked(queries),
+      **_inputs(queries),
       'gold': queries.indices,
-      'competing': competing,
+      'candidates': candidates,
     }
-    found = self._run('place', 0, batch, self._place)
-    ranks = ranks_lib.Ranks(
-      found['better'].astype(np.int64),
-      found['equal'].astype(np.int64),
-      found['competitors'].astype(np.int64) + 1,
+    found = self._run('rank', 0, batch, count)
+    better, equal, among = (
+      found[name].astype(np.int64) for name in ('better', 'equal', 'candidates')
     )
-    return ranks, found['score']
+    return ranks_lib.Ranks(better, equal, among), found['score']
 
   def encode(self, tokens: np.ndarray, layer: int) -> np.ndarray:
-    """Hidden states of at most `batch_size` sequences after a layer.
+    """Computes the hidden states of sequences after a number of blocks.
 
     Args:
-      tokens: int32 [B, K], PAD on the right.
-      layer: 0 for the input, L for the last block.
+      tokens: int32 [B, K], PAD on the right, 1 <= B <= `batch_size`.
+      layer: 0 for the input of the first block, L for the output of the last.
 
     Returns:
       float32 [B, K, D].
+
+    Raises:
+      errors.NonFiniteError: a hidden state is NaN or infinite.
     """
 
-    def states(params: Any, batch: Batch, _: None) -> tuple[Any, Any]:
+    def states(
+      params: Any, batch: device_call.DeviceBatch
+    ) -> tuple[device_call.DeviceBatch, jax.Array]:
       hidden: Any = self.model.apply(
         {'params': params}, batch['tokens'], layer=layer, method='encode'
       )
-      unusable = (~jnp.isfinite(hidden)).sum()
-      return parallel.sum_over_devices(unusable), {'hidden': hidden}
+      return {'hidden': hidden}, jnp.isfinite(hidden).all(axis=(1, 2))
 
     return self._run('encode', layer, {'tokens': tokens}, states)['hidden']
 
-  @property
-  def _num(self) -> int:
-    return self.model.num_entities
+  def padded_size(self, rows: int) -> int:
+    """Returns the batch size, over all devices, that `rows` are padded to."""
+    devices = parallel.num_devices()
+    sizes = [
+      n * devices for n in _SMALL_BATCHES if n * devices < self.batch_size
+    ]
+    return next(
+      (size for size in sizes if size >= rows), max(self.batch_size, rows)
+    )
 
-  def _asked(self, queries: queries_lib.Queries) -> dict[str, np.ndarray]:
-    return {'tokens': queries.tokens, 'mask_position': queries.mask_position}
-
-  def _logits(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
-    """Logits [B, V] and the logarithm of their normaliser [B, 1]."""
+  def _logits(
+    self, params: Any, batch: device_call.DeviceBatch
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns the logits [B, V] and the log of their normalizer [B, 1]."""
     logits: Any = self.model.apply(
       {'params': params}, batch['tokens'], batch['mask_position']
     )
     return logits, jax.nn.logsumexp(logits, axis=1, keepdims=True)
 
-  def _best_of(self, count: int) -> Callable[..., Any]:
-    def best(params: Any, batch: Batch, _: None) -> tuple[Any, Any]:
-      logits, normaliser = self._logits(params, batch)
-      unusable = parallel.sum_over_devices((~jnp.isfinite(logits)).sum())
-      if 'competing' in batch:
-        logits = jnp.where(batch['competing'], logits, -jnp.inf)
-      score, entity = jax.lax.top_k(logits, count)  # equal ones by id
-      return unusable, {'entity': entity, 'score': score - normaliser}
-
-    return best
-
-  def _place(self, params: Any, batch: Batch, _: None) -> tuple[Any, Any]:
-    logits, normaliser = self._logits(params, batch)
-    counts = counting.count_among(logits, batch['gold'], batch['competing'])
-    unusable = parallel.sum_over_devices((~counts.pop('finite')).sum())
-    gold = jnp.take_along_axis(logits, batch['gold'][:, None], axis=1)
-    return unusable, {**counts, 'score': (gold - normaliser)[:, 0]}
-
   def _run(
     self,
     name: str,
     variant: int,
-    batch: dict[str, np.ndarray],
-    function: Callable[..., Any],
-  ) -> dict[str, np.ndarray]:
-    """Fills a batch up to the next size, runs it, and cuts the result back."""
-    if (name, variant) not in self._compiled:
-      self._compiled[name, variant] = parallel.map_devices(function)
-    rows = len(batch['tokens'])
-    size = self._size_for(rows)
-    filled = {
-      key: np.concatenate([array, np.repeat(array[:1], size - rows, axis=0)])
-      for key, array in batch.items()
-    }
-    with jax.default_matmul_precision('highest'):
-      unusable, found = jax.device_get(
-        self._compiled[name, variant](self.params, parallel.shard(filled), None)
-      )
-    if unusable:
-      raise errors.NonFiniteError(
-        'scores that are not finite numbers: these parameters cannot be asked'
-      )
-    return {
-      key: array.reshape(size, *array.shape[2:])[:rows]
-      for key, array in found.items()
-    }
+    batch: device_call.Batch,
+    function: device_call.Function,
+  ) -> device_call.Batch:
+    """Runs a batch; the function is compiled once for each name and variant."""
+    if (name, variant) not in self._calls:
+      self._calls[name, variant] = device_call.DeviceCall(function)
+    size = self.padded_size(len(batch['tokens']))
+    return self._calls[name, variant].start(self.params, batch, size).fetch()
 
-  def _size_for(self, rows: int) -> int:
-    devices = parallel.num_devices()
-    sizes = [n * devices for n in _FEWEST_ROWS if n * devices < self.batch_size]
-    return next(
-      (size for size in sizes if size >= rows), max(self.batch_size, rows)
-    )
+
+def _inputs(queries: queries_lib.Queries) -> device_call.Batch:
+  return {'tokens': queries.tokens, 'mask_position': queries.mask_position}
 
 
 def _power_of_two(number: int) -> int:
-  """The smallest power of two that is not below `number`."""
+  """Returns the smallest power of two that is at least `number`."""
   return 1 << (number - 1).bit_length()

@@ -1,6 +1,7 @@
 """Ranks of a vocabulary whose scores do not fit in memory at once."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -8,43 +9,28 @@ import sys
 import jax
 import numpy as np
 import pytest
+import small
 
 from coke_jax import parallel
 from coke_jax.data import queries
 from coke_jax.evaluate import counting
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import encoder
 
 MANY = 5_000_000
 
 
 def coke(num_entities, width):
-  return encoder.CoKE(
-    num_entities=num_entities,
-    num_tokens=num_entities + 4,
-    pad_id=num_entities + 3,
-    max_length=3,
+  return small.coke(
+    num_entities,
     num_layers=1,
     hidden_size=width,
     num_heads=1,
     feed_forward_size=width,
-    dropout=0.0,
-  )
-
-
-def random_params(coke, seed):
-  tokens = np.zeros((1, 3), np.int32)
-  shapes = jax.eval_shape(
-    coke.init, jax.random.key(0), tokens, np.zeros(1, np.int32)
-  )['params']
-  generator = np.random.default_rng(seed)
-  return jax.tree.map(
-    lambda leaf: generator.standard_normal(leaf.shape, dtype=np.float32), shapes
   )
 
 
 def random_queries(num_entities, count, seed):
-  """Tail queries with one answer each, and pairs that are known to fit."""
+  """Returns tail queries with one answer each, and their known answers."""
   generator = np.random.default_rng(seed)
   tokens = np.stack(
     [
@@ -64,7 +50,7 @@ def random_queries(num_entities, count, seed):
 
 
 @pytest.mark.parametrize('chunk', [1, 2, 4, 5, 7, 10, 11])
-def test_chunks_count_like_the_whole(chunk):
+def test_counts_are_the_same_in_chunks(chunk):
   generator = np.random.default_rng(chunk)
   whole = jax.jit(counting.count_filtered)
   for _ in range(5):
@@ -83,17 +69,18 @@ def test_chunks_count_like_the_whole(chunk):
         entity,
       )
 
-    got = jax.device_get(jax.jit(by_chunks)(scores, gold, row, entity))
-    wanted = jax.device_get(whole(scores, gold, row, entity))
+    got, got_finite = jax.jit(by_chunks)(scores, gold, row, entity)
+    wanted, finite = whole(scores, gold, row, entity)
     assert got.keys() == wanted.keys()
     for name, count in wanted.items():
       assert got[name].tolist() == count.tolist()
+    assert got_finite.tolist() == finite.tolist()
 
 
-def test_a_score_that_is_no_number_is_seen_in_any_chunk():
+def test_an_infinite_score_is_found_in_any_chunk():
   scores = np.zeros((2, 5), np.float32)
   scores[1, 4] = np.inf
-  counts = counting.count_filtered_by_chunks(
+  _, finite = counting.count_filtered_by_chunks(
     lambda start: jax.lax.dynamic_slice_in_dim(scores, start, 2, 1),
     2,
     5,
@@ -101,24 +88,22 @@ def test_a_score_that_is_no_number_is_seen_in_any_chunk():
     np.array([9]),
     np.array([0]),
   )
-  assert counts['finite'].tolist() == [True, False]
+  assert finite.tolist() == [True, False]
 
 
-def test_the_ranker_takes_chunks_when_it_must(monkeypatch):
-  """Twins have equal embeddings, in different chunks: they must tie."""
+def test_ranks_are_the_same_in_chunks():
+  """Entities with equal embeddings tie, even in different chunks."""
   entities = 60
   coke_model = coke(entities, 8)
-  params = random_params(coke_model, 0)
+  params = small.random_params(coke_model, scale=1.0)
   params['element_embedding'][30:60] = params['element_embedding'][:30]
   params['entity_bias'][30:60] = params['entity_bias'][:30]
   asked, known = random_queries(entities, 41, 1)
   placed = parallel.replicate(params)
-  usual = ranker_lib.Ranker(coke_model).filtered(placed, asked, known)
-  monkeypatch.setattr(ranker_lib, '_SCORE_BYTES', 4 * 16 * 23)
-  monkeypatch.setattr(ranker_lib, '_ROWS_OF_CHUNKS', 16)
-  ranker = ranker_lib.Ranker(coke_model)
-  assert ranker._chunk == 23
-  chunked = ranker.filtered(placed, asked, known)
+  usual = ranker_lib.Ranker(coke_model).rank_filtered(placed, asked, known)
+  ranker = ranker_lib.Ranker(coke_model, score_bytes=4 * 256 * 13)
+  assert ranker.chunk_size == 13
+  chunked = ranker.rank_filtered(placed, asked, known)
   assert (usual.equal > 0).any()
   for name in ('better', 'equal', 'candidates'):
     np.testing.assert_array_equal(
@@ -127,24 +112,28 @@ def test_the_ranker_takes_chunks_when_it_must(monkeypatch):
 
 
 def test_five_million_entities_fit():
-  """Ranks 300 queries in a process of its own, and weighs it."""
+  """Ranks 300 queries and measures the memory, in a process of its own."""
   done = subprocess.run(
-    [sys.executable, __file__], capture_output=True, text=True, timeout=600
+    [sys.executable, __file__],
+    env={**os.environ, 'PYTHONPATH': str(small.TESTS)},
+    capture_output=True,
+    text=True,
+    timeout=600,
   )
   assert done.returncode == 0, done.stderr
   measured = json.loads(done.stdout)
   assert measured['candidates'] == [MANY - 4] * 3
-  embeddings = 4 * 4 * MANY  # bytes of float32 [V, 4], and the bias a quarter
-  # All scores of a batch would be 256 x 5 million x 4 bytes = 5 GB.
+  embeddings = 4 * 4 * MANY  # Bytes of float32 [V, 4].
+  # All scores of a batch would take 256 x 5 million x 4 bytes = 5 GB.
   assert measured['grown'] < 3 * embeddings + 600 * 2**20
 
 
 def main():
   coke_model = coke(MANY, 4)
-  params = parallel.replicate(random_params(coke_model, 0))
+  params = parallel.replicate(small.random_params(coke_model, scale=1.0))
   asked, known = random_queries(MANY, 300, 1)
   before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-  ranks = ranker_lib.Ranker(coke_model).filtered(params, asked, known)
+  ranks = ranker_lib.Ranker(coke_model).rank_filtered(params, asked, known)
   after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
   print(
     json.dumps(

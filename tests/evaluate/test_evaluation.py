@@ -10,20 +10,18 @@ entities that are above, or within a tolerance of, the gold one.
 
 import json
 import math
-import os
 import pathlib
-import subprocess
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+import small
 
 from coke_jax import parallel
-from coke_jax.data import graph, queries, vocabulary
+from coke_jax.data import graph, queries
 from coke_jax.evaluate import counting as counting_lib
-from coke_jax.evaluate import link_prediction
+from coke_jax.evaluate import device_call, link_prediction
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import encoder
@@ -31,90 +29,35 @@ from coke_jax.model import encoder
 ENTITIES, RELATIONS = 23, 4
 
 
-class TableModel:
-  """Stands in for CoKE: integer scores that depend on the whole sequence."""
-
-  num_entities = ENTITIES
-
-  def apply(self, variables, tokens, mask_position):
-    table = variables['params']  # [tokens, K, V]
-    scores = sum(table[tokens[:, k], k] for k in range(tokens.shape[1]))
-    return scores + mask_position[:, None]
-
-
-def table(seed: int, levels: int) -> np.ndarray:
-  """Scores of 0 .. levels - 1 a token: the fewer, the more ties."""
-  tokens = ENTITIES + RELATIONS + 2
-  return (
-    np.random.default_rng(seed)
-    .integers(0, levels, size=(tokens, 3, ENTITIES))
-    .astype(np.float32)
+def random_graph(seed: int, sizes=(60, 17, 19)) -> graph.KnowledgeGraph:
+  """Draws a graph in which test triples hold entities that are not in train."""
+  made = small.random_graph(
+    seed=seed, sizes=sizes, entities=ENTITIES, relations=RELATIONS, unseen=3
   )
+  if sizes[2]:
+    made.test[0, 0], made.test[1, 2] = ENTITIES - 1, ENTITIES - 2
+  return made
 
 
-def random_graph(
-  seed: int, sizes=(60, 17, 19), unseen=3
-) -> graph.KnowledgeGraph:
-  """Random triples with duplicates; the last entities are not in train."""
-  generator = np.random.default_rng(seed)
-
-  def draw(count: int, entities: int) -> np.ndarray:
-    ends = [entities, RELATIONS, entities]
-    triples = generator.integers(0, ends, size=(count, 3)).astype(np.int32)
-    repeated = generator.integers(0, max(count, 1), size=count // 4)
-    return np.concatenate([triples, triples[repeated]])
-
-  train = draw(sizes[0], ENTITIES - unseen)
-  test = draw(sizes[2], ENTITIES)
-  if sizes[2] and unseen:
-    test[0, 0], test[1, 2] = ENTITIES - 1, ENTITIES - 2
-    test[2] = train[0]  # in train and in test
-  words = vocabulary.Vocabulary(
-    tuple(f'e{i:02}' for i in range(ENTITIES)),
-    tuple(f'r{i}' for i in range(RELATIONS)),
-  )
-  return graph.KnowledgeGraph(
-    'random', words, train, draw(sizes[1], ENTITIES), test
+def table_model(seed: int = 0, levels: int = 4) -> small.TableModel:
+  return small.TableModel(
+    small.labels(ENTITIES, RELATIONS), levels=levels, seed=seed
   )
 
 
 def coke() -> encoder.CoKE:
-  return encoder.CoKE(
-    num_entities=ENTITIES,
-    num_tokens=ENTITIES + RELATIONS + 2,
-    pad_id=ENTITIES + RELATIONS + 1,
-    max_length=3,
-    num_layers=1,
-    hidden_size=8,
-    num_heads=2,
-    feed_forward_size=16,
-    dropout=0.3,
-  )
-
-
-def random_parameters(seed: int) -> dict:
-  """Parameters of `coke()` that are far from their initial values."""
-  start = jax.eval_shape(
-    coke().init,
-    jax.random.key(0),
-    jnp.zeros((1, 3), jnp.int32),
-    jnp.zeros(1, jnp.int32),
-  )['params']
-  generator = np.random.default_rng(seed)
-  return jax.tree.map(
-    lambda leaf: generator.normal(0, 0.3, leaf.shape).astype(np.float32), start
-  )
+  return small.coke(ENTITIES, RELATIONS, num_layers=1, dropout=0.3)
 
 
 @pytest.fixture(scope='module')
 def parameters():
-  return random_parameters(1)
+  return small.random_params(coke(), seed=1, scale=0.3)
 
 
 @pytest.fixture(scope='module')
 def counted():
-  """One compiled ranker of `TableModel`."""
-  return ranker_lib.Ranker(TableModel(), 8 * parallel.num_devices())
+  """One compiled ranker for the tables of all `table_model`s."""
+  return ranker_lib.Ranker(table_model(), 8 * parallel.num_devices())
 
 
 @pytest.fixture(scope='module')
@@ -168,7 +111,7 @@ def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
   return np.array(rows).reshape(-1, 3).T
 
 
-def table_scores(values: np.ndarray, made: graph.KnowledgeGraph):
+def table_scores(tables: list[np.ndarray], made: graph.KnowledgeGraph):
   words = made.vocabulary
 
   def of(side, triple) -> list[float]:
@@ -177,7 +120,7 @@ def table_scores(values: np.ndarray, made: graph.KnowledgeGraph):
     tokens[0 if side == 'head' else 2] = words.mask_id
     shift = 0 if side == 'head' else 2
     return [
-      sum(float(values[token, k, e]) for k, token in enumerate(tokens)) + shift
+      sum(float(tables[k][token, e]) for k, token in enumerate(tokens)) + shift
       for e in range(ENTITIES)
     ]
 
@@ -200,16 +143,18 @@ def assert_ranks(ranks: ranks_lib.Ranks, better, equal, candidates) -> None:
 )
 def test_ranks_equal_the_reference(size, levels):
   made = random_graph(size)
-  values = table(size, levels)
-  exact = ranker_lib.Ranker(TableModel(), size * parallel.num_devices())
+  model = table_model(size, levels)
+  exact = ranker_lib.Ranker(model, size * parallel.num_devices())
   task = link_prediction.LinkPrediction(made)
   for split, filter_splits in (
     ('test', graph.SPLITS),
     ('valid', ('train', 'valid')),
     ('test', ('train',)),
   ):
-    ranks = task.rank(exact, parallel.replicate(values), split, filter_splits)
-    wanted = reference(table_scores(values, made), made, split, filter_splits)
+    params = parallel.replicate(model.tables)
+    ranks = task.rank(exact, params, split, filter_splits)
+    scores = table_scores(model.tables, made)
+    wanted = reference(scores, made, split, filter_splits)
     assert_ranks(ranks, *wanted)
     if levels == 1:  # all scores equal
       assert ranks.realistic.tolist() == ((wanted[2] + 1) / 2).tolist()
@@ -218,19 +163,19 @@ def test_ranks_equal_the_reference(size, levels):
 @pytest.mark.parametrize('size', [5, 64])
 def test_ranks_among_given_competitors(size):
   made = random_graph(size)
-  values = table(size, 4)
+  model = table_model(size)
   asked = queries.from_triples(made.test, made.vocabulary)
-  competing = np.random.default_rng(size).random((len(asked), ENTITIES)) < 0.4
-  ranks = ranker_lib.Ranker(TableModel(), size * parallel.num_devices()).among(
-    parallel.replicate(values), asked, lambda rows: competing[rows]
+  candidates = np.random.default_rng(size).random((len(asked), ENTITIES)) < 0.4
+  ranks = ranker_lib.Ranker(model, size * parallel.num_devices()).rank_among(
+    parallel.replicate(model.tables), asked, lambda rows: candidates[rows]
   )
-  of = table_scores(values, made)
+  of = table_scores(model.tables, made)
   wanted = []
   for row, (side, triple) in enumerate(sides(made.test)):
     gold = triple[2] if side == 'tail' else triple[0]
     scores = of(side, triple)
     rivals = [
-      scores[e] for e in range(ENTITIES) if competing[row, e] and e != gold
+      scores[e] for e in range(ENTITIES) if candidates[row, e] and e != gold
     ]
     better = sum(score > scores[gold] for score in rivals)
     equal = sum(score == scores[gold] for score in rivals)
@@ -242,14 +187,15 @@ def test_choosing_a_checkpoint_does_not_look_at_test(counted):
   """The known answers of a validation are those of train and valid."""
   made = random_graph(8, sizes=(40, 30, 60))
   task = link_prediction.LinkPrediction(made)
-  params = parallel.replicate(table(8, 30))
+  tables = table_model(8, levels=30).tables
+  params = parallel.replicate(tables)
   for choosing, splits in ((True, ('train', 'valid')), (False, graph.SPLITS)):
     results = task.evaluate(counted, params, 'valid', choosing=choosing)
     ranks = task.rank(counted, params, 'valid', splits)
     expected = task.summarize(ranks, 'valid')
     assert results == {**expected, 'filter': list(splits)}
     assert task.choosing_metric(results) == results['both']['mrr']
-    wanted = reference(table_scores(table(8, 30), made), made, 'valid', splits)
+    wanted = reference(table_scores(tables, made), made, 'valid', splits)
     mean = float(np.mean(wanted[0] + wanted[1] / 2 + 1))
     assert results['both']['mean_rank'] == pytest.approx(mean)
     assert results['queries'] == 2 * len(made.valid)
@@ -272,8 +218,7 @@ def test_training_queries_are_both_sides_of_train():
 def test_the_filter_decides_the_ranks(counted):
   """With test left out of the filter, test triples hide each other."""
   made = random_graph(5, sizes=(40, 10, 60))
-  values = table(5, 30)
-  params = parallel.replicate(values)
+  params = parallel.replicate(table_model(5, levels=30).tables)
   task = link_prediction.LinkPrediction(made)
   every = task.rank(counted, params, 'test')
   some = task.rank(counted, params, 'test', ('train', 'valid'))
@@ -287,11 +232,9 @@ def test_a_repeated_triple_is_ranked_each_time_and_never_hides_itself(counted):
   triple = np.array([[0, 0, 1]] * 3, dtype=np.int32)
   words = random_graph(0).vocabulary
   made = graph.KnowledgeGraph('x', words, triple, triple, triple)
-  values = np.zeros((ENTITIES + RELATIONS + 2, 3, ENTITIES), np.float32)
+  zeros = table_model(levels=1).tables
   ranks = link_prediction.LinkPrediction(made).rank(
-    counted,
-    parallel.replicate(values),
-    'test',
+    counted, parallel.replicate(zeros), 'test'
   )
   assert_ranks(ranks, [0] * 6, [ENTITIES - 1] * 6, [ENTITIES] * 6)
 
@@ -300,7 +243,7 @@ def test_an_empty_split(counted):
   made = random_graph(0, sizes=(10, 0, 0))
   results = link_prediction.LinkPrediction(made).evaluate(
     counted,
-    parallel.replicate(table(0, 3)),
+    parallel.replicate(table_model().tables),
     'test',
     choosing=False,
   )
@@ -313,21 +256,17 @@ def test_queries_need_exactly_one_gold_answer(counted):
   made = random_graph(0)
   asked = queries.from_triples(made.train, made.vocabulary).grouped()
   with pytest.raises(ValueError, match='one gold answer'):
-    counted.filtered(
-      parallel.replicate(table(0, 3)), asked, (asked.indptr, asked.indices)
+    counted.rank_filtered(
+      parallel.replicate(table_model().tables),
+      asked,
+      (asked.indptr, asked.indices),
     )
 
 
 def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
   """Exact scores, so that the ranks must be equal to the last one."""
   path = tmp_path / 'ranks.json'
-  flags = '--xla_force_host_platform_device_count=8'
-  subprocess.run(
-    [sys.executable, str(pathlib.Path(__file__).resolve()), str(path)],
-    env={**os.environ, 'XLA_FLAGS': flags, 'JAX_PLATFORMS': 'cpu'},
-    check=True,
-    timeout=300,
-  )
+  small.run_script(__file__, path, devices=8)
   written = json.loads(path.read_text())
   assert written['devices'] == 8
   assert written['ranks'] == ranks_of_both_models()
@@ -337,14 +276,15 @@ def ranks_of_both_models() -> dict[str, list]:
   """The better, equal, candidates of two models with exact scores."""
   made = random_graph(11)
   # Layer norm scale 0: the scores are the biases, whatever the sequence.
-  params = random_parameters(2)
+  params = small.random_params(coke(), seed=2, scale=0.3)
   params['prediction_norm'] = {
     name: np.zeros(8, np.float32) for name in ('scale', 'bias')
   }
   params['entity_bias'] = (np.arange(ENTITIES) % 4).astype(np.float32)
   ranks = {}
+  table = table_model(11, levels=3)
   for name, scored, parameters_of_it in (
-    ('table', TableModel(), table(11, 3)),
+    ('table', table, table.tables),
     ('coke', coke(), params),
   ):
     got = link_prediction.LinkPrediction(made).rank(
@@ -454,7 +394,7 @@ def test_a_wrong_batch_size():
 def test_the_default_batch_size_bounds_memory():
   count = parallel.num_devices()
   for entities in (1, 10, 14_541, 1_000_000, 100_000_000):
-    rows = ranker_lib.batch_rows(entities)
+    rows = device_call.batch_rows(entities)
     assert rows % count == 0
     assert 1 <= rows // count <= 1024
     if rows // count > 1:
@@ -475,7 +415,7 @@ def test_counting_by_hand():
     ],
     dtype=np.float32,
   )
-  counts = jax.jit(counting_lib.count_filtered)(
+  counts, finite = jax.jit(counting_lib.count_filtered)(
     scores,
     np.array([1, 4, 4, 0], dtype=np.int32),
     # Row 0 loses entity 2 and would lose its gold one; row 1 loses 0 and, given
@@ -483,10 +423,10 @@ def test_counting_by_hand():
     np.array([0, 0, 1, 1, 1, 4, 7], dtype=np.int32),
     np.array([2, 1, 0, 3, 3, 0, 0], dtype=np.int32),
   )
-  assert counts['finite'].tolist() == [True, True, False, False]
+  assert finite.tolist() == [True, True, False, False]
   assert counts['better'][:2].tolist() == [1, 0]
   assert counts['equal'][:2].tolist() == [1, 2]
-  assert counts['competitors'].tolist() == [3, 2, 4, 4]
+  assert counts['candidates'].tolist() == [4, 3, 5, 5]
 
 
 def test_counting_on_random_scores_with_ties():
@@ -497,7 +437,7 @@ def test_counting_on_random_scores_with_ties():
     gold = generator.integers(0, 11, size=6).astype(np.int32)
     row = generator.integers(0, 9, size=40).astype(np.int32)
     entity = generator.integers(0, 11, size=40).astype(np.int32)
-    counts = jax.device_get(count(scores, gold, row, entity))
+    counts, _ = jax.device_get(count(scores, gold, row, entity))
     filtered = set(zip(row.tolist(), entity.tolist(), strict=True))
     for b in range(6):
       rivals = [
@@ -507,7 +447,7 @@ def test_counting_on_random_scores_with_ties():
       ]
       assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
       assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
-      assert counts['competitors'][b] == len(rivals)
+      assert counts['candidates'][b] == len(rivals) + 1
 
 
 def test_counting_among_given_competitors():
@@ -516,15 +456,15 @@ def test_counting_among_given_competitors():
   for _ in range(20):
     scores = generator.integers(-2, 3, size=(6, 11)).astype(np.float32)
     gold = generator.integers(0, 11, size=6).astype(np.int32)
-    competing = generator.random((6, 11)) < generator.random()
-    counts = jax.device_get(count(scores, gold, competing))
+    candidates = generator.random((6, 11)) < generator.random()
+    counts, _ = jax.device_get(count(scores, gold, candidates))
     for b in range(6):
       rivals = [
-        scores[b, e] for e in range(11) if competing[b, e] and e != gold[b]
+        scores[b, e] for e in range(11) if candidates[b, e] and e != gold[b]
       ]
       assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
       assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
-      assert counts['competitors'][b] == len(rivals)
+      assert counts['candidates'][b] == len(rivals) + 1
 
 
 # ------------------------------------------------------------------- metrics
@@ -600,9 +540,7 @@ def test_relation_categories_by_hand():
     ],
     dtype=np.int32,
   )
-  words = vocabulary.Vocabulary(
-    tuple(f'{i:02}' for i in range(17)), (*listed, 'of no triple')
-  )
+  words = small.labels(17, (*listed, 'of no triple'))
   made = graph.KnowledgeGraph(
     'x', words, triples[::3], triples[1::3], triples[2::3]
   )
@@ -623,9 +561,7 @@ def test_relation_categories_by_hand():
 @pytest.fixture(scope='module')
 def summarized():
   """Three test triples of two relations; ranks chosen by hand."""
-  words = vocabulary.Vocabulary(
-    tuple(f'{i:02}' for i in range(12)), ('friend', 'parent')
-  )
+  words = small.labels(12, ('friend', 'parent'))
   train = [(0, 1, 1), (0, 1, 2), (0, 1, 3), (5, 0, 6)]
   test = [(0, 1, 4), (6, 0, 5), (0, 1, 11)]  # 4 and 11 are not in train
   made = graph.KnowledgeGraph(
@@ -716,7 +652,7 @@ def test_table(summarized):
   assert rows['head (? r o)'][0] == '3'
   assert rows['tail (s r ?)'][5] == '2.7'
   assert rows['1-N'][0] == '4'
-  assert '2 of 3 triples hold an entity unseen' in text
+  assert '2 of 3 triples contain an entity unseen' in text
 
 
 if __name__ == '__main__':  # see test_the_ranks_are_the_same_on_eight_devices

@@ -1,4 +1,4 @@
-"""Hidden states and element embeddings, and the files that hold them."""
+"""Contextual and static embeddings, and the files they are saved to."""
 
 import functools
 
@@ -8,8 +8,10 @@ import pytest
 import small
 
 import coke_jax
+from coke_jax import parallel
 from coke_jax.cli import answer_lines, input_lines
 from coke_jax.predict import embeddings
+from coke_jax.predict import model as model_lib
 
 SEQUENCES = [
   ('e03', 'likes', 'e04'),
@@ -147,8 +149,9 @@ def test_layout_of_an_npz(model, tmp_path):
 
 
 @pytest.mark.parametrize('count', [0, 1, 7, 8, 9, 20])
-def test_a_stream_writes_what_is_in_memory(model, tmp_path, monkeypatch, count):
-  monkeypatch.setattr(model._scorer, 'batch_size', 8)
+def test_a_stream_writes_what_is_in_memory(model, tmp_path, count):
+  params = parallel.replicate(small.random_params(model.encoder))
+  model = model_lib.Model(model.encoder, params, model.data, 3, batch_size=8)
   sequences = (SEQUENCES * 5)[:count]
   lines = write_lines(tmp_path / 'asked.tsv', sequences)
   whole = model.embed(sequences)

@@ -1,10 +1,11 @@
-"""From labels to ids, and the reasons why not."""
+"""Labels as ids, and the errors of labels that cannot be read."""
 
 import numpy as np
 import pytest
 
 from coke_jax.data import vocabulary
-from coke_jax.predict import known_facts, questions
+from coke_jax.predict import known_facts, questions, validation
+from coke_jax.predict import parser as parser_lib
 
 WORDS = vocabulary.Vocabulary(('a', 'b', 'c'), ('r', 's'))
 MASK, PAD = 5, 6
@@ -12,23 +13,23 @@ MASK, PAD = 5, 6
 
 @pytest.fixture
 def parser():
-  return questions.Parser(WORDS, 2)
+  return parser_lib.Parser(WORDS, 2)
 
 
 def fields(question):
-  return question.entity, question.relations, question.asks_head
+  return question.entity, question.relations, question.side
 
 
 def test_questions(parser):
-  assert fields(parser.question(('b', 's', '?'))) == (1, (1,), False)
-  assert fields(parser.question(['?', 'r', 's', 'c'])) == (2, (0, 1), True)
+  assert fields(parser.question(('b', 's', '?'))) == (1, (1,), 'tail')
+  assert fields(parser.question(['?', 'r', 's', 'c'])) == (2, (0, 1), 'head')
 
 
 def test_facts(parser):
   fact = parser.fact(['a', 'r', 's', 'c'])
   assert fact == questions.Fact(('a', 'r', 's', 'c'), 0, (0, 1), 2)
-  assert fields(fact.question('tail')) == (0, (0, 1), False)
-  assert fields(fact.question('head')) == (2, (0, 1), True)
+  assert fields(fact.question('tail')) == (0, (0, 1), 'tail')
+  assert fields(fact.question('head')) == (2, (0, 1), 'head')
   assert fact.answer('tail') == 2
   assert fact.answer('head') == 0
 
@@ -44,28 +45,28 @@ def test_sequences(parser):
 
 
 def test_masked_sequences(parser):
-  asked = [parser.question(q) for q in (('b', 's', '?'), ('?', 'r', 's', 'c'))]
-  made = questions.to_queries(asked, np.array([2, 0], np.int32), WORDS, 4)
+  parsed = [parser.question(q) for q in (('b', 's', '?'), ('?', 'r', 's', 'c'))]
+  made = questions.to_queries(parsed, np.array([2, 0], np.int32), WORDS, 4)
   assert made.tokens.tolist() == [[1, 4, MASK, PAD], [MASK, 3, 4, 2]]
   assert made.mask_position.tolist() == [2, 0]
   assert made.num_answers.tolist() == [1, 1]
   assert made.indices.tolist() == [2, 0]
-  open_ended = questions.to_queries(asked, np.zeros(0, np.int32), WORDS, 4)
+  open_ended = questions.to_queries(parsed, np.zeros(0, np.int32), WORDS, 4)
   assert open_ended.num_answers.tolist() == [0, 0]
   nothing = questions.to_queries([], np.zeros(0, np.int32), WORDS, 4)
   assert nothing.tokens.shape == (0, 4)
 
 
 def test_sides():
-  assert questions.sides('both') == ('tail', 'head')
-  assert questions.sides('head') == ('head',)
+  assert validation.sides('both') == ('tail', 'head')
+  assert validation.sides('head') == ('head',)
 
 
 @pytest.mark.parametrize('method', ['question', 'fact', 'sequence'])
 @pytest.mark.parametrize(
   ('labels', 'expected'),
   [
-    ('a r b', 'is one text'),
+    ('a r b', 'is one string'),
     (('a', 'r'), 'expected an entity, one or more relations'),
     ((), 'expected an entity'),
     (
@@ -111,7 +112,7 @@ def test_both_ends_masked(parser):
   ],
 )
 @pytest.mark.parametrize('method', ['question', 'fact', 'sequence'])
-def test_messages_are_short_whatever_was_asked(parser, method, labels):
+def test_messages_about_long_labels_are_short(parser, method, labels):
   with pytest.raises(questions.QuestionError) as caught:
     getattr(parser, method)(labels)
   assert len(str(caught.value)) < 1500
@@ -124,50 +125,50 @@ def test_hints_can_be_left_out(parser):
     assert ('did you mean' in str(caught.value)) == expected
 
 
-def test_an_entity_named_like_the_gap():
+def test_an_entity_with_the_label_of_the_unknown():
   words = vocabulary.Vocabulary(('?', 'a', 'b'), ('r',))
-  parser = questions.Parser(words, 1)
-  # As a question's end it is the gap; facts and candidates hold no gap.
-  assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), True)
-  assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), False)
+  parser = parser_lib.Parser(words, 1)
+  # At the end of a question it is the unknown; elsewhere it is the entity.
+  assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), 'head')
+  assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), 'tail')
   with pytest.raises(questions.QuestionError, match='at one end'):
     parser.question(('?', 'r', '?'))
   fact = parser.fact(('?', 'r', 'a'))
   assert (fact.head, fact.tail) == (0, 1)
-  assert fields(fact.question('tail')) == (0, (0,), False)
+  assert fields(fact.question('tail')) == (0, (0,), 'tail')
   assert parser.entity('?') == 0
   assert parser.sequence(('?', 'r', 'a'))[0] == words.mask_id
 
 
-def test_a_relation_named_like_the_gap():
+def test_a_relation_with_the_label_of_the_unknown():
   words = vocabulary.Vocabulary(('a', 'b'), ('?', 'r'))
-  parser = questions.Parser(words, 2)
-  assert fields(parser.question(('a', '?', '?'))) == (0, (0,), False)
-  assert fields(parser.question(('?', '?', 'b'))) == (1, (0,), True)
-  assert fields(parser.question(('a', 'r', '?', '?'))) == (0, (1, 0), False)
+  parser = parser_lib.Parser(words, 2)
+  assert fields(parser.question(('a', '?', '?'))) == (0, (0,), 'tail')
+  assert fields(parser.question(('?', '?', 'b'))) == (1, (0,), 'head')
+  assert fields(parser.question(('a', 'r', '?', '?'))) == (0, (1, 0), 'tail')
   assert parser.fact(('a', '?', 'b')).relations == (0,)
   assert parser.sequence(('?', '?', 'b')) == [words.mask_id, 2, 1]
 
 
 def test_one_or_several():
   one = ('a', 'r', '?')
-  assert questions.as_list(one) == questions.as_list([one]) == [one]
-  assert questions.as_list([]) == []
-  assert questions.is_one(one)
-  assert questions.is_one('text')
-  assert not questions.is_one([one])
-  assert not questions.is_one([])
+  assert validation.as_list(one) == validation.as_list([one]) == [one]
+  assert validation.as_list([]) == []
+  assert validation.is_single(one)
+  assert validation.is_single('text')
+  assert not validation.is_single([one])
+  assert not validation.is_single([])
   for wrong in (None, 3, iter([one]), {one}):
     with pytest.raises(questions.QuestionError, match='or a list of such'):
-      questions.as_list(wrong)
+      validation.as_list(wrong)
 
 
 @pytest.mark.parametrize('number', [1, 7, np.int32(7), True])
 def test_whole_numbers(number):
-  assert questions.whole_number('top', number, 1) == int(number)
+  assert validation.whole_number('top', number, 1) == int(number)
 
 
-def test_a_restriction_of_nothing():
+def test_the_default_restriction_is_none():
   assert known_facts.Restriction().is_none
   assert known_facts.Restriction(splits=('train',)).is_none
   assert not known_facts.Restriction(candidates=np.zeros(0, np.int64)).is_none

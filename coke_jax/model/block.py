@@ -1,0 +1,119 @@
+"""The Transformer block of the encoder, post-norm.
+
+Shapes use the letters of `encoder`: B sequences, K tokens, Q query positions,
+D hidden size, A attention heads, H = D / A, F feed-forward size.
+"""
+
+import functools
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from coke_jax.model import layers
+
+_MASKED_SCORE = -1e9  # an attention score whose softmax is exactly 0
+
+
+class Attention(nn.Module):
+  """Multi-head self-attention with dropout on the attention weights."""
+
+  num_heads: int
+  dropout: float
+  dtype: Any
+
+  @nn.compact
+  def __call__(
+    self,
+    x: jax.Array,
+    query_states: jax.Array | None,
+    visible: jax.Array,
+    *,
+    train: bool,
+  ) -> jax.Array:
+    """Computes the attention's output at the query positions.
+
+    Args:
+      x: float32 [B, K, D], the states of all positions, for keys and values.
+      query_states: float32 [B, Q, D], the states of the query positions. None:
+        all positions, Q = K.
+      visible: bool [B, K], False at PAD.
+      train: whether dropout is on.
+
+    Returns:
+      float32 [B, Q, D].
+    """
+    width = x.shape[-1]
+    project = layers.Product(3 * width, self.dtype, name='query_key_value')
+    if query_states is None:
+      query, key, value = jnp.split(project(x), 3, axis=-1)
+    else:
+      key, value = jnp.split(project(x, (width, 3 * width)), 2, axis=-1)
+      query = project(query_states, (0, width))
+
+    def heads(t: jax.Array) -> jax.Array:  # [B, K, D] -> [B, K, A, H]
+      return t.reshape(*t.shape[:2], self.num_heads, -1)
+
+    query, key, value = heads(query), heads(key), heads(value)
+    scores = jnp.einsum('bqah,bkah->bqka', query, key)
+    scores = scores * (query.shape[-1] ** -0.5)
+    scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
+    weights = nn.softmax(scores, axis=2)
+    weights = layers.Dropout(self.dropout)(weights, train=train)
+    mixed = layers.mix(weights, value)
+    mixed = mixed.reshape(*mixed.shape[:2], width)
+    return layers.Product(width, self.dtype, name='output')(mixed)
+
+
+class Block(nn.Module):
+  """A post-norm Transformer block."""
+
+  num_heads: int
+  feed_forward_size: int
+  dropout: float
+  dtype: Any
+
+  @nn.compact
+  def __call__(
+    self,
+    x: jax.Array,
+    visible: jax.Array,
+    query_positions: jax.Array | None,
+    train: bool,
+  ) -> jax.Array:
+    """Computes the next hidden states at the query positions.
+
+    Args:
+      x: float32 [B, K, D].
+      visible: bool [B, K], False at PAD.
+      query_positions: int32 [B], the position of each row whose state is
+        computed, Q = 1. None: all positions, Q = K.
+      train: whether dropout is on. It is positional because `nn.remat` takes
+        static arguments by position.
+
+    Returns:
+      float32 [B, Q, D].
+    """
+    dropout = functools.partial(layers.Dropout(self.dropout), train=train)
+    query_states = None
+    if query_positions is not None:
+      query_states = take_position(x, query_positions)[:, None]
+    residual = x if query_states is None else query_states
+    attention = Attention(
+      self.num_heads, self.dropout, self.dtype, name='attention'
+    )
+    mixed = attention(x, query_states, visible, train=train)
+    x = layers.layer_norm('attention_norm')(residual + dropout(mixed))
+    width = x.shape[-1]
+    hidden = layers.Product(self.feed_forward_size, self.dtype, name='hidden')(
+      x
+    )
+    hidden = nn.gelu(hidden, approximate=False)
+    hidden = layers.Product(width, self.dtype, name='output')(hidden)
+    return layers.layer_norm('feed_forward_norm')(x + dropout(hidden))
+
+
+def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
+  """Returns the states x [B, K, D] at one position [B] of each row: [B, D]."""
+  return jnp.take_along_axis(x, position[:, None, None], axis=1)[:, 0]

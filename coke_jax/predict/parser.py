@@ -1,0 +1,184 @@
+"""Reads labels as questions, facts and token sequences of one vocabulary."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.predict import questions, validation
+
+
+class Parser:
+  """Reads labels as ids of one vocabulary.
+
+  Attributes:
+    vocabulary: the labels of the model.
+    max_path_length: relations in the longest path the model was trained on.
+  """
+
+  def __init__(
+    self, vocabulary: vocabulary_lib.Vocabulary, max_path_length: int
+  ):
+    self.vocabulary = vocabulary
+    self.max_path_length = max_path_length
+
+  def question(
+    self, labels: questions.Labels, *, hints: bool = True
+  ) -> questions.Question:
+    """Reads a question.
+
+    Args:
+      labels: an entity, one or more relations and an entity. The first or the
+        last label is `?`.
+      hints: whether the error of an unknown label names the closest known
+        labels, which takes longer in a large vocabulary.
+
+    Returns:
+      The question.
+
+    Raises:
+      questions.QuestionError: a label is unknown, there is no `?` at one end,
+        or there are more relations than the model was trained on.
+    """
+    relations = self._relations(labels, hints)
+    unknown_head = labels[0] == questions.UNKNOWN
+    if unknown_head == (labels[-1] == questions.UNKNOWN):
+      raise questions.QuestionError(
+        f'{validation.short_labels(labels)}: expected {questions.UNKNOWN!r} at '
+        'one end: the model predicts one entity, and no relations'
+      )
+    known = labels[-1] if unknown_head else labels[0]
+    return questions.Question(
+      self._entity(labels, known, hints),
+      relations,
+      'head' if unknown_head else 'tail',
+    )
+
+  def fact(self, labels: questions.Labels) -> questions.Fact:
+    """Reads a triple or path without an unknown entity.
+
+    Args:
+      labels: an entity, one or more relations and an entity.
+
+    Returns:
+      The fact.
+
+    Raises:
+      questions.QuestionError: a label is unknown, or there are more relations
+        than the model was trained on.
+    """
+    relations = self._relations(labels, hints=True)
+    ends = labels[0], labels[-1]
+    unknown = questions.UNKNOWN
+    if unknown in ends and unknown not in self.vocabulary.entity_ids:
+      raise questions.QuestionError(
+        f'{validation.short_labels(labels)}: expected a fact, with no '
+        f'{unknown!r}'
+      )
+    return questions.Fact(
+      tuple(labels),
+      self._entity(labels, labels[0], hints=True),
+      relations,
+      self._entity(labels, labels[-1], hints=True),
+    )
+
+  def sequence(
+    self, labels: questions.Labels, *, hints: bool = True
+  ) -> list[int]:
+    """Reads a question or a fact as token ids.
+
+    Args:
+      labels: an entity, one or more relations and an entity. `?` in the place
+        of an entity becomes MASK.
+      hints: as in `question`.
+
+    Returns:
+      One id for each label.
+
+    Raises:
+      questions.QuestionError: as in `question`, or both ends are `?`.
+    """
+    relations = self._relations(labels, hints)
+    if labels[0] == labels[-1] == questions.UNKNOWN:
+      raise questions.QuestionError(
+        f'{validation.short_labels(labels)}: expected {questions.UNKNOWN!r} at '
+        'one end at most: the model was never trained with both entities masked'
+      )
+    head, tail = (
+      self.vocabulary.mask_id
+      if label == questions.UNKNOWN
+      else self._entity(labels, label, hints)
+      for label in (labels[0], labels[-1])
+    )
+    first = self.vocabulary.num_entities
+    return [head, *(first + relation for relation in relations), tail]
+
+  def tokens(
+    self, sequences: Sequence[Sequence[int]], width: int
+  ) -> np.ndarray:
+    """Pads N sequences of token ids on the right: int32 [N, width]."""
+    return questions.pad_tokens(sequences, self.vocabulary.pad_id, width)
+
+  def entity(self, label: str) -> int:
+    """Returns the id of an entity.
+
+    Raises:
+      questions.QuestionError: the label is not a string, or unknown. The
+        message names the closest known labels.
+    """
+    if not isinstance(label, str):
+      raise questions.QuestionError(
+        f'{validation.short(label)}: expected a label, a string'
+      )
+    try:
+      return self.vocabulary.entity_id(label)
+    except KeyError as error:
+      raise questions.QuestionError(error.args[0]) from None
+
+  def _relations(
+    self, labels: questions.Labels, hints: bool
+  ) -> tuple[int, ...]:
+    """Checks what any sequence needs and returns its relation indices."""
+    unknown = questions.UNKNOWN
+    if isinstance(labels, str):
+      raise questions.QuestionError(
+        f'{validation.short(labels)} is one string: expected a sequence of '
+        f"labels, such as ('head', 'relation', {unknown!r})"
+      )
+    if not isinstance(labels, Sequence) or not all(
+      isinstance(label, str) for label in labels
+    ):
+      raise questions.QuestionError(
+        f'{validation.short(labels)}: expected a sequence of labels, which are '
+        f"strings, such as ('head', 'relation', {unknown!r})"
+      )
+    shown = validation.short_labels(labels)
+    if len(labels) < 3:
+      raise questions.QuestionError(
+        f'{shown}: expected an entity, one or more relations and an entity, or '
+        f'{unknown!r} in the place of an entity'
+      )
+    relations = labels[1:-1]
+    if unknown in relations and unknown not in self.vocabulary.relation_ids:
+      raise questions.QuestionError(
+        f'{shown}: the model was never trained to predict a relation: expected '
+        f'{unknown!r} at an end'
+      )
+    if len(relations) > self.max_path_length:
+      raise questions.QuestionError(
+        f'{shown}: {len(relations)} relations: the model was trained on at '
+        f'most {self.max_path_length}'
+      )
+    try:
+      return tuple(
+        self.vocabulary.relation_id(label, hints=hints) for label in relations
+      )
+    except KeyError as error:
+      raise questions.QuestionError(f'{shown}: {error.args[0]}') from None
+
+  def _entity(self, labels: questions.Labels, label: str, hints: bool) -> int:
+    try:
+      return self.vocabulary.entity_id(label, hints=hints)
+    except KeyError as error:
+      shown = validation.short_labels(labels)
+      raise questions.QuestionError(f'{shown}: {error.args[0]}') from None

@@ -1,0 +1,111 @@
+"""Checks of the arguments that users pass to `model.Model`."""
+
+import operator
+import reprlib
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from coke_jax.data import graph
+from coke_jax.predict import questions
+
+SIDES = ('tail', 'head')
+
+# Quotes values in error messages, shortened to about 200 characters.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+_MAX_LABELS_SHOWN = 12
+
+
+def is_single(given: questions.Labels | Sequence[questions.Labels]) -> bool:
+  """Returns whether the argument is one sequence of labels, not several."""
+  return isinstance(given, str) or (
+    len(given) > 0 and isinstance(given[0], str)
+  )
+
+
+def as_list(
+  given: questions.Labels | Sequence[questions.Labels],
+) -> list[questions.Labels]:
+  """Converts one or several sequences of labels to a list of sequences.
+
+  Raises:
+    questions.QuestionError: the argument is neither.
+  """
+  if not isinstance(given, Sequence | np.ndarray):
+    raise questions.QuestionError(
+      f'{short(given)}: expected a sequence of labels, such as '
+      f"('head', 'relation', {questions.UNKNOWN!r}), or a list of such"
+    )
+  several: Any = [given] if is_single(given) else given
+  return [
+    one.tolist() if isinstance(one, np.ndarray) else one for one in several
+  ]
+
+
+def check_list(name: str, given: Any) -> None:
+  """Checks that an argument is a collection and not a single string.
+
+  Raises:
+    questions.QuestionError: it is not.
+  """
+  if isinstance(given, str) or not isinstance(given, Collection):
+    raise questions.QuestionError(f'{name} are {short(given)}: expected a list')
+
+
+def whole_number(name: str, number: Any, least: int) -> int:
+  """Converts an argument to an int.
+
+  Raises:
+    questions.QuestionError: it is not an integer, or below `least`.
+  """
+  try:
+    whole = operator.index(number)
+  except TypeError:
+    whole = least - 1
+  if whole < least:
+    raise questions.QuestionError(
+      f'{name} is {short(number)}: expected a whole number of at least {least}'
+    )
+  return whole
+
+
+def sides(side: str) -> tuple[str, ...]:
+  """Returns the sides that `head`, `tail` or `both` stands for.
+
+  Raises:
+    questions.QuestionError: the argument is none of these.
+  """
+  if side not in (*SIDES, 'both'):
+    raise questions.QuestionError(
+      f"side is {side!r}: expected 'head', 'tail' or 'both'"
+    )
+  return SIDES if side == 'both' else (side,)
+
+
+def check_splits(splits: Any) -> None:
+  """Checks that an argument is a list of splits.
+
+  Raises:
+    questions.QuestionError: it is not a list, or a name is not `train`, `valid`
+      or `test`.
+  """
+  check_list('splits', splits)
+  for split in splits:
+    if split not in graph.SPLITS:
+      raise questions.QuestionError(
+        f'split {split!r}: expected some of {graph.SPLITS}'
+      )
+
+
+def short(value: Any) -> str:
+  """Formats a value for an error message, shortened if it is long."""
+  return _SHORT.repr(value)
+
+
+def short_labels(labels: questions.Labels) -> str:
+  """Formats labels for an error message, at most 12 of them."""
+  text = ' '.join(map(short, labels[:_MAX_LABELS_SHOWN]))
+  more = len(labels) - _MAX_LABELS_SHOWN
+  return f'{text} and {more:,} more' if more > 0 else text
