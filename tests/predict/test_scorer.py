@@ -1,4 +1,4 @@
-"""Batches on devices: what comes back for rows, and when it is compiled."""
+"""Batches of queries on the devices: results and compilation."""
 
 import copy
 import json
@@ -10,7 +10,7 @@ import pytest
 import small
 
 from coke_jax import parallel
-from coke_jax.evaluate import ranker
+from coke_jax.evaluate import device_call
 from coke_jax.predict import model as model_lib
 from coke_jax.predict import questions, scorer
 
@@ -22,58 +22,61 @@ def table():
   return small.table_model()
 
 
-def ask(model, asked, gold=None):
+def to_queries(model, listed, gold=None):
   answers = np.zeros(0, np.int32) if gold is None else np.array(gold, np.int32)
-  parsed = [model.parser.question(question) for question in asked]
+  parsed = [model.parser.question(question) for question in listed]
   return questions.to_queries(
     parsed, answers, model.data.vocabulary, model.width
   )
 
 
-def best_by_hand(model, question, top, competing=None):
-  """Ids and log-probabilities, best first and equal ones by id."""
+def best_by_hand(model, question, top, candidates=None):
+  """Returns ids and log-probabilities, best first, ties ordered by id."""
   scores, logs = small.scores_by_hand(model, question)
-  kept = [e for e in range(V) if competing is None or competing[e]]
+  kept = [e for e in range(V) if candidates is None or candidates[e]]
   order = sorted(kept, key=lambda e: (-scores[e], e))[:top]
   return order, [logs[e] for e in order]
 
 
 @pytest.mark.parametrize('top', [1, 2, 15, 16, 17, V])
 def test_the_best_equal_a_sorted_list(table, top):
-  asked = small.every_question()[:9]
-  entities, scores = table._scorer.best(ask(table, asked), top)
+  listed = small.every_question()[:9]
+  queries = to_queries(table, listed)
+  entities, scores = table.predictor.scorer.top_k(queries, top)
   assert entities.shape == scores.shape == (9, top)
   ties = 0
-  for row, question in enumerate(asked):
+  for row, question in enumerate(listed):
     order, logs = best_by_hand(table, question, top)
     assert entities[row].tolist() == order
     np.testing.assert_allclose(scores[row], logs, rtol=1e-5)
     ties += int((np.diff(scores[row]) == 0).sum())
-  assert ties or top == 1  # the rule for equal scores was put to the test
+  assert ties or top == 1  # The order of equal scores was tested.
 
 
 @pytest.mark.parametrize('top', [5, V])
-def test_only_those_who_compete_are_found(table, top):
-  asked = small.every_question()[:8]
-  competing = np.random.default_rng(0).random((8, V)) < 0.3
-  competing[3] = False
-  entities, scores = table._scorer.best(ask(table, asked), top, competing)
-  for row, question in enumerate(asked):
-    order, logs = best_by_hand(table, question, top, competing[row])
+def test_only_candidates_are_found(table, top):
+  listed = small.every_question()[:8]
+  candidates = np.random.default_rng(0).random((8, V)) < 0.3
+  candidates[3] = False
+  queries = to_queries(table, listed)
+  entities, scores = table.predictor.scorer.top_k(queries, top, candidates)
+  for row, question in enumerate(listed):
+    order, logs = best_by_hand(table, question, top, candidates[row])
     found = scores[row] > -np.inf
     assert entities[row][found].tolist() == order
     np.testing.assert_allclose(scores[row][found], logs, rtol=1e-5)
   assert not (scores[3] > -np.inf).any()
 
 
-def test_places_equal_counting(table):
-  asked = small.every_question()[:11]
+def test_ranks_equal_counting(table):
+  listed = small.every_question()[:11]
   gold = np.random.default_rng(1).integers(0, V, 11)
-  competing = np.random.default_rng(2).random((11, V)) < 0.6
-  ranks, logs = table._scorer.place(ask(table, asked, gold), competing)
-  for row, question in enumerate(asked):
+  candidates = np.random.default_rng(2).random((11, V)) < 0.6
+  queries = to_queries(table, listed, gold)
+  ranks, logs = table.predictor.scorer.rank(queries, candidates)
+  for row, question in enumerate(listed):
     scores, expected = small.scores_by_hand(table, question)
-    others = [e for e in range(V) if competing[row, e] and e != gold[row]]
+    others = [e for e in range(V) if candidates[row, e] and e != gold[row]]
     own = scores[gold[row]]
     assert ranks.better[row] == sum(scores[e] > own for e in others)
     assert ranks.equal[row] == sum(scores[e] == own for e in others)
@@ -84,7 +87,7 @@ def test_places_equal_counting(table):
 def test_hidden_states_keep_rows_and_layers_apart(table):
   tokens = np.arange(30, dtype=np.int32).reshape(10, 3) % V
   for layer in range(3):
-    states = table._scorer.encode(tokens, layer)
+    states = table.predictor.scorer.encode(tokens, layer)
     assert states.shape == (10, 3, 3)
     assert states.dtype == np.float32
     assert (states[..., 0] == tokens).all()
@@ -92,45 +95,45 @@ def test_hidden_states_keep_rows_and_layers_apart(table):
     assert (states[..., 2] == layer).all()
 
 
-def test_a_batch_is_filled_up_to_one_of_few_sizes():
+def test_a_batch_is_padded_to_one_of_few_sizes():
   found = scorer.Scorer(small.TableModel(small.random_graph().vocabulary), None)
   devices = parallel.num_devices()
   full = found.batch_size
-  assert full == ranker.batch_rows(V)
+  assert full == device_call.batch_rows(V)
   assert full > 64 * devices
-  sizes = [found._size_for(n) for n in (1, 8, 9, 64, 65, full)]
+  sizes = [found.padded_size(n) for n in (1, 8, 9, 64, 65, full)]
   if devices == 1:
     assert sizes == [8, 8, 64, 64, full, full]
   found.batch_size = 8 * devices
-  assert found._size_for(1) == found._size_for(8 * devices) == 8 * devices
+  assert found.padded_size(1) == found.padded_size(8 * devices) == 8 * devices
 
 
 def test_nothing_is_compiled_twice():
   model = small.table_model()
   question = small.every_question()[0]
 
-  def everything(count):
-    asked = [question] * count
+  def call_all(count):
+    listed = [question] * count
     fact = [('e01', 'likes', 'e02')] * count
-    model.predict(asked, top=3)
-    model.predict(asked, top=16)  # the same program
-    model.predict(asked, top=3, new_only=True)
+    model.predict(listed, top=3)
+    model.predict(listed, top=16)  # the same program
+    model.predict(listed, top=3, new_only=True)
     model.rank(fact)
     model.score(fact, side='head')
     model.embed(fact)
     model.embed(fact, layer=0)
 
-  everything(3)  # 6 ranks
+  call_all(3)  # 6 ranks
   first = model.encoder.traces
-  assert first == 5  # best, best of some, place, and two layers
+  assert first == 5  # top_k, top_k of candidates, rank, and two layers
   for count in (1, 2, 4):
-    everything(count)
+    call_all(count)
   assert model.encoder.traces == first
-  everything(9)
+  call_all(9)
   second = model.encoder.traces
   assert second == 2 * first  # the next batch size
   for count in (10, 17, 32):
-    everything(count)
+    call_all(count)
   assert model.encoder.traces == second
 
 
@@ -138,7 +141,7 @@ def test_nothing_is_compiled_twice():
 def test_parameters_that_are_not_numbers(where):
   model = small.table_model()
   broken = copy.deepcopy(model.encoder.tables)
-  broken[0][0, 7] = np.nan  # of the entity e00, in the first place
+  broken[0][0, 7] = np.nan  # of the entity e00 in the first position
   model = model_lib.Model(model.encoder, broken, model.data, 1)
   calls = {
     'predict': lambda head: model.predict((head, 'likes', '?')),
@@ -148,29 +151,35 @@ def test_parameters_that_are_not_numbers(where):
     'rank': lambda head: model.rank((head, 'likes', 'e01'), side='tail'),
     'score': lambda head: model.score((head, 'likes', 'e01')),
   }
-  calls[where]('e01')  # its own scores are finite
+  calls[where]('e01')  # The scores of this question are finite.
   with pytest.raises(FloatingPointError, match='not finite'):
     calls[where]('e00')
 
 
-def everything_asked() -> dict:
-  """What comes of small and large batches, as JSON holds it."""
+def all_results() -> dict:
+  """Returns results of small and large batches that JSON can represent."""
   model = small.table_model()
-  asked = small.every_question()
+  pieces = model_lib.Model(
+    model.encoder,
+    parallel.replicate(model.encoder.tables),
+    model.data,
+    model.max_path_length,
+    batch_size=16,
+  )
+  listed = small.every_question()
   words = model.data.vocabulary
   facts = [
     (words.entities[h], words.relations[r], words.entities[t])
     for h, r, t in model.data.test.tolist()
   ]
-  model._scorer.batch_size = 16  # several batches
-  several = model.predict(asked, top=3)
-  model._scorer.batch_size = ranker.batch_rows(V)
   return {
-    'one': [a.label for a in model.predict(asked[0], top=V)],
-    'several': [[a.label for a in answers] for answers in several],
+    'one': [a.label for a in model.predict(listed[0], top=V)],
+    'several': [
+      [a.label for a in answers] for answers in pieces.predict(listed, top=3)
+    ],
     'new': [
       [a.label for a in answers]
-      for answers in model.predict(asked, top=3, new_only=True)
+      for answers in model.predict(listed, top=3, new_only=True)
     ],
     'ranks': [[r.rank, r.candidates, r.known_in] for r in model.rank(facts)],
     'scores': model.score(facts, side='both').round(3).tolist(),
@@ -179,14 +188,14 @@ def everything_asked() -> dict:
 
 
 def test_eight_devices_give_the_same_answers(tmp_path):
-  path = tmp_path / 'asked.json'
+  path = tmp_path / 'results.json'
   small.run_script(__file__, path, devices=8)
   written = json.loads(path.read_text())
   assert written.pop('devices') == 8
-  assert written == everything_asked()
+  assert written == all_results()
 
 
 if __name__ == '__main__':
   pathlib.Path(sys.argv[1]).write_text(
-    json.dumps({'devices': parallel.num_devices(), **everything_asked()})
+    json.dumps({'devices': parallel.num_devices(), **all_results()})
   )
