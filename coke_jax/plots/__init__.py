@@ -1,1 +1,1 @@
-"""Figures of a training and of contextual embeddings."""
+"""Figures of runs and of contextual embeddings."""

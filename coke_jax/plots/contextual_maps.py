@@ -1,10 +1,10 @@
-"""One entity or relation in all its contexts (paper, section 4.3).
+"""Maps of the contextual embeddings of an entity or relation (section 4.3).
 
-A contextual embedding differs from triple to triple. A map lays out those of
-one entity, or of one relation or two, in the plane: every training triple that
-contains it is read by the model, without a mask, and the final hidden state at
-its place becomes a point by t-SNE. The points of an entity are grouped by
-relation, the points of relations by the entity on one side.
+The contextual embedding of an entity or relation differs from triple to triple.
+A map shows all of them in the plane: the model encodes every training triple
+that contains the entity, or one of up to two relations, without a mask, and
+t-SNE turns its final hidden states into points. The points of an entity are
+grouped by relation, the points of relations by the entity on one side.
 """
 
 import dataclasses
@@ -18,33 +18,35 @@ from coke_jax.data import arrays
 from coke_jax.plots import map_selection, plot_style, readable_names
 
 _PERPLEXITY = 30.0
-_MOST_EXACT = 1000  # points for which t-SNE needs no approximation to be fast
+_MAX_EXACT = 1000  # points up to which exact t-SNE takes seconds
 
 
 class Embedder(Protocol):
-  """What a map asks of a model, see `model.Model`."""
+  """The method of `predict.model.Model` that a map needs."""
 
   def embed(self, sequences: Sequence[Sequence[str]]) -> Any:
-    """Contextual embeddings of N triples, `vectors` float32 [N, 3, D]."""
+    """Returns an object whose `vectors` are float32 [N, 3, D], of N triples."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ContextualMap:
-  """Points in the plane, and how well their groups hold together.
+  """Points in the plane, and measures of how well their groups separate.
 
   Attributes:
-    selection: what the points are.
+    selection: the triples of the N points and their groups.
     coordinates: float32 [N, 2], by t-SNE.
-    perplexity: of the t-SNE.
-    seed: of the t-SNE.
-    silhouette: float32 [N], from -1 to 1, of each hidden state among all groups
-      (Rousseeuw 1987): positive if its own group is nearer than any other.
-      None if all points are of one group.
-    silhouette_joined: the mean silhouette when a relation and its inverse are
-      one group; None if all points are then of one group.
-    mirrored_pairs: pairs of points whose triples are (s, r, o) and (o, r', s).
-    mirrored_distance: the median distance of their hidden states, in units of
-      the median over all pairs of points; None without such a pair.
+    perplexity: the perplexity of the t-SNE.
+    seed: the seed of the t-SNE.
+    silhouette: float32 [N], from -1 to 1, the silhouette coefficient of each
+      hidden state (Rousseeuw 1987): positive if its own group is nearer than
+      any other. None if there is one group only.
+    silhouette_joined: the mean silhouette if each relation and its inverse
+      count as one group. None if that leaves one group only.
+    mirrored_pairs: the number of pairs of points whose triples are (s, r, o)
+      and (o, r', s).
+    mirrored_distance: the median distance between the hidden states of these
+      pairs, divided by the median over all pairs of points. None if there are
+      no such pairs.
   """
 
   selection: map_selection.Selection
@@ -58,7 +60,7 @@ class ContextualMap:
 
   @property
   def mean_silhouette(self) -> float | None:
-    """The silhouette score of the groups, None if there is but one."""
+    """The mean silhouette, or None if there is one group only."""
     return None if self.silhouette is None else float(self.silhouette.mean())
 
 
@@ -69,17 +71,17 @@ def make_map(
   *,
   seed: int = 0,
 ) -> ContextualMap:
-  """Reads the triples of a selection and lays out their states by t-SNE.
+  """Encodes the triples of a selection and arranges their states by t-SNE.
 
   Args:
-    model: reads triples.
-    data: has the labels of the selection's ids.
-    selection: the points.
-    seed: of the t-SNE.
+    model: the model that encodes the triples.
+    data: the data set of the selection.
+    selection: the triples of the N points.
+    seed: the seed of the t-SNE.
 
   Raises:
-    map_selection.MapError: the states are all the same.
-    errors.NonFiniteError: a state is not finite.
+    map_selection.MapError: all hidden states are equal.
+    errors.NonFiniteError: a hidden state is NaN or infinite.
     config.ConfigError: scikit-learn is not installed.
   """
   manifold = plot_style.import_extra('sklearn.manifold')
@@ -88,12 +90,12 @@ def make_map(
   states = states[np.arange(len(states)), selection.column]  # [N, D]
   if not np.isfinite(states).all():
     raise errors.NonFiniteError(
-      'hidden states that are not finite numbers: these parameters make no map'
+      'hidden states are not finite: no map can be made of this model'
     )
   if not np.ptp(states, axis=0).any():
     raise map_selection.MapError(
-      f'{", ".join(selection.labels)}: its hidden state is the same in all '
-      f'{len(states):,} triples: this model has learned nothing to show'
+      f'{", ".join(selection.labels)}: the hidden state is the same in all '
+      f'{len(states):,} triples: expected a trained model'
     )
   distances = metrics.pairwise_distances(states)  # [N, N]
   perplexity = min(_PERPLEXITY, (len(states) - 1) / 3)
@@ -101,7 +103,7 @@ def make_map(
     perplexity=perplexity,
     init='pca',
     learning_rate='auto',
-    method='exact' if len(states) <= _MOST_EXACT else 'barnes_hut',
+    method='exact' if len(states) <= _MAX_EXACT else 'barnes_hut',
     random_state=seed,
   ).fit_transform(states)
 
@@ -137,9 +139,15 @@ def to_json(
   data: arrays.DataSet,
   names: readable_names.Names,
 ) -> dict[str, Any]:
-  """A map for programs: its rules, its measures, its groups, its points.
+  """Converts a map to JSON types: selection, measures, groups and points.
 
-  It is also what `map_plots.draw` draws.
+  Args:
+    contextual_map: the map.
+    data: the data set of its selection.
+    names: the names of the labels.
+
+  Returns:
+    The document that `map_plots.draw` draws.
   """
   selection = contextual_map.selection
   silhouette = contextual_map.silhouette
@@ -197,7 +205,7 @@ def to_json(
 
 
 def _mirrored(triples: np.ndarray) -> np.ndarray:
-  """Rows of (s, r, o) and of (o, r', s): int64 [pairs, 2], each pair once."""
+  """Returns pairs of rows (s, r, o) and (o, r', s): int64 [pairs, 2]."""
   rows: dict[tuple[int, int], list[int]] = {}
   for row, (head, _, tail) in enumerate(triples.tolist()):
     rows.setdefault((head, tail), []).append(row)
@@ -214,7 +222,7 @@ def _mirrored(triples: np.ndarray) -> np.ndarray:
 def _sequences(
   data: arrays.DataSet, selection: map_selection.Selection
 ) -> list[tuple[str, str, str]]:
-  """The labels of the triples, N of them."""
+  """Returns the labels of the N triples."""
   entities, relations = data.vocabulary.entities, data.vocabulary.relations
   return [
     (entities[head], relations[relation], entities[tail])

@@ -1,10 +1,14 @@
-"""Pictures of a run: training curves, ranks as bars, contextual maps.
+"""Pictures of a run: training curves, bars of ranks, contextual maps.
 
-    draw.draw('runs/fb15k', 'pictures', entity='/m/09gq0x5',
-               relations=('/film/director/film', '/film/film/directed_by'),
-               names='entity2text.txt')
+    draw.draw(
+      'runs/fb15k',
+      'pictures',
+      entity='/m/09gq0x5',
+      relations=('/film/director/film', '/film/film/directed_by'),
+      names='entity2text.txt',
+    )
 
-Every picture is a PNG, an SVG, and a JSON file of the numbers in it.
+Every picture is saved as PNG and SVG, with its numbers in a JSON file.
 """
 
 import os
@@ -25,9 +29,10 @@ from coke_jax.plots import (
 )
 from coke_jax.predict import load
 from coke_jax.predict import model as model_lib
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
+from coke_jax.storage import workdir as workdir_lib
 
-_LONGEST_NAME = 80  # characters of a label in a file name
+_MAX_NAME_CHARACTERS = 80  # of the labels in a file name
 
 
 def draw(
@@ -40,48 +45,53 @@ def draw(
   model: model_lib.Model | None = None,
   seed: int = 0,
 ) -> list[pathlib.Path]:
-  """Draws what a work folder holds, and the maps that are asked for.
+  """Draws the metrics and results of a run, and contextual maps.
 
-  Training curves are drawn if metrics.jsonl has lines, bars of the ranks if
-  there is a results.json.
+  Draws training curves if `metrics.jsonl` has lines, bars of the ranks if there
+  is a `results.json`, and a map for `entity` and for `relations`.
 
   Args:
-    folder: a work folder, or an exported model, which has maps alone.
-    output: the folder for the pictures; made if need be.
-    entity: the label of an entity to draw a map of.
-    relations: the label of a relation to draw a map of, or of two, such as a
-      relation and its inverse.
-    names: a file with `label TAB name` on each line, for legends.
-    model: that of `folder`, if it is loaded already.
-    seed: of the t-SNE.
+    folder: a work folder, or the folder of an exported model, which has no
+      `metrics.jsonl`.
+    output: the folder of the pictures; created if it is missing.
+    entity: the label of an entity, for a map. Default: no such map.
+    relations: the labels of one or two relations, such as a relation and its
+      inverse, for a map. Default: no such map.
+    names: a file with `label TAB name` on each line, for the legends. Default:
+      legends show labels.
+    model: the model of `folder`. Default: loaded if a map is drawn.
+    seed: the seed of the t-SNE and of the samples of large maps. Default: 0.
 
   Returns:
-    The files written.
+    The files written: a PNG, an SVG and a JSON file for each picture.
 
   Raises:
-    workdir.WorkdirError: the folder holds no run, or nothing to draw.
-    map_selection.MapError: an unknown label, or too few triples for a map.
+    workdir.WorkdirError: the folder contains no run, or nothing to draw.
+    map_selection.MapError: a label is unknown or has too few triples, or the
+      model is untrained.
+    checkpoints.CheckpointError, export.ExportError: the model cannot be loaded.
+    errors.NonFiniteError: a hidden state is NaN or infinite.
     config.ConfigError: matplotlib or scikit-learn is not installed.
-    text_files.DataError: `names` cannot be read.
+    text_files.DataError: `names` or `metrics.jsonl` cannot be read.
     atomic_files.WriteError: a picture cannot be written.
   """
-  place = workdir.Workdir(folder)
+  workdir = workdir_lib.Workdir(folder)
   plot_style.import_extra('matplotlib')
   given = {} if names is None else readable_names.read_names(names)
   pictures: list[tuple[str, Any, dict[str, Any]]] = []
   with plot_style.style():
-    lines = place.metrics().read()
+    lines = workdir.metrics().read()
     if lines:
-      numbers = run_plots.curves(place.config().data.name, lines)
+      numbers = run_plots.curves(workdir.config().data.name, lines)
       pictures.append(
         ('training_curves', run_plots.draw_curves(numbers), numbers)
       )
-    results_path = place.folder / 'results.json'
+    results_path = workdir.folder / 'results.json'
     if results_path.is_file():
       pictures += [
         (name, run_plots.draw_bars(numbers), numbers)
         for name, numbers in run_plots.bars(
-          workdir.read_json(results_path)
+          json_files.read_json(results_path)
         ).items()
       ]
     if entity is not None or relations:
@@ -93,9 +103,9 @@ def draw(
         )
       ]
     if not pictures:
-      raise workdir.WorkdirError(
-        f'{place.folder}: no line in metrics.jsonl, no results.json, and no '
-        'entity or relation was asked for: nothing to draw'
+      raise workdir_lib.WorkdirError(
+        f'{workdir.folder}: nothing to draw: expected lines in metrics.jsonl, '
+        'a results.json, or an entity or relation for a map'
       )
     return [
       path
@@ -112,14 +122,16 @@ def _maps(
   given: dict[str, str],
   seed: int,
 ) -> list[tuple[str, dict[str, Any]]]:
-  """File names and numbers of the maps; wrong labels are found before all."""
+  """Returns the file names and numbers of the maps."""
+  # Select everything first, so that a wrong label is an error before the model
+  # encodes anything.
   chosen = []
   if entity is not None:
     selection = map_selection.select_entity(data, entity, seed=seed)
-    chosen.append((_file_name('entity', [entity]), selection))
+    chosen.append((file_name('entity', [entity]), selection))
   if relations:
     selection = map_selection.select_relations(data, relations, seed=seed)
-    chosen.append((_file_name('relation', relations), selection))
+    chosen.append((file_name('relation', relations), selection))
   names = readable_names.make_names(data.vocabulary, given)
   return [
     (
@@ -132,10 +144,19 @@ def _maps(
   ]
 
 
-def _file_name(kind: str, labels: Sequence[str]) -> str:
-  """A name without the characters that file systems or shells mind."""
+def file_name(kind: str, labels: Sequence[str]) -> str:
+  """Returns the file name of a map, without characters special to shells.
+
+  Args:
+    kind: `entity` or `relation`.
+    labels: the labels of the map. If they are long, they are cut and a checksum
+      is added.
+
+  Returns:
+    `<kind>_<labels>`, without a suffix.
+  """
   text = ' '.join(labels)
   name = re.sub(r'[^\w.-]+', '_', text).strip('_.')
-  if len(name) > _LONGEST_NAME:
-    name = f'{name[:_LONGEST_NAME]}_{zlib.crc32(text.encode()):08x}'
+  if len(name) > _MAX_NAME_CHARACTERS:
+    name = f'{name[:_MAX_NAME_CHARACTERS]}_{zlib.crc32(text.encode()):08x}'
   return f'{kind}_{name}'

@@ -1,4 +1,4 @@
-"""Draws a contextual map: a point for each triple, a legend in words."""
+"""Draws a contextual map: one point for each triple, and a legend."""
 
 import textwrap
 from typing import Any
@@ -7,28 +7,45 @@ import numpy as np
 
 from coke_jax.plots import plot_style
 
-# Groups beyond these are grey: more cannot be told apart at a glance.
-MOST_GROUPS = 12
+# Smaller groups than the largest 12 are grey, because more styles are hard to
+# distinguish.
+MAX_GROUPS = 12
+# The size of the box around a group's number, as a fraction of the map's width.
+NUMBER_SIZE = 0.04
+
 _MARKERS = 'os^Dv*Xp<P>h'
 _RELATION_MARKERS = 'o^'
-_SIZES = {'*': 80, 'X': 50, 'P': 50}  # that look as large as the others
 _POINT_SIZE = 40
-_NEUTRAL = '#666666'  # stands for any colour in the legend
-_LEGEND_WIDTH = 46  # characters of a line
-_LEGEND_LINES = 2  # of a name
-_MOST_COMPARED = 500  # points of a group, to find where it is densest
-# Fractions of the map's width.
-_NUMBER_SIZE = 0.04  # of the box around a group's number
-_NEIGHBOURHOOD = 0.05  # how far points count as near each other
+_SIZES = {'*': 80, 'X': 50, 'P': 50}  # of markers that would look too small
+_NEUTRAL = '#666666'  # the colour of relation markers in the legend
+_LEGEND_WIDTH = 46  # characters per line
+_LEGEND_LINES = 2  # per name
+_MAX_COMPARED = 500  # points of a group compared to find where it is densest
+_NEIGHBORHOOD = 0.05  # the range of that comparison, as a fraction of the width
+# Offsets of a number from the densest point of its group, in the order in which
+# they are tried: none, then circles of growing radius.
+_OFFSETS = np.array(
+  [
+    [radius * np.cos(angle), radius * np.sin(angle)]
+    for radius in NUMBER_SIZE * np.arange(0, 5, 0.5)
+    for angle in np.arange(12) * np.pi / 6
+  ]
+)
 
 
 def draw(numbers: dict[str, Any]) -> Any:
-  """A matplotlib figure of what `contextual_maps.to_json` gave.
+  """Draws a map as a matplotlib figure.
 
-  On the map of an entity each relation has its colour and shape; a relation's
-  inverse has the same ones, hollow. On the map of two relations the colours are
-  the entities', hollow where they come again, and the shape tells the relations
-  apart. A group's number in the legend stands beside its densest place.
+  In the map of an entity, each relation has a colour and a marker; its inverse
+  has the same ones, hollow. In the map of two relations, the colour shows the
+  entity (hollow where colours repeat) and the marker shows the relation. The
+  number of a group in the legend is also next to its densest point.
+
+  Args:
+    numbers: what `contextual_maps.to_json` returned.
+
+  Raises:
+    config.ConfigError: matplotlib is not installed.
   """
   figure = plot_style.new_figure(11, 6.6)
   axes = figure.add_subplot()
@@ -43,13 +60,16 @@ def draw(numbers: dict[str, Any]) -> Any:
       for point in points
     ]
   )
-  looks = _looks(numbers)
-  for group in reversed(range(len(numbers['groups']))):  # large ones on top
+  styles = group_styles(numbers)
+  # Draw the largest groups last, on top of the others.
+  for group in reversed(range(len(numbers['groups']))):
     for relation in np.unique(relations):
       rows = (groups == group) & (relations == relation)
-      axes.scatter(*places[rows].T, **_marked(numbers, looks[group], relation))
-  shown = min(len(numbers['groups']), MOST_GROUPS)
-  for group, where in _number_places(places, groups, shown).items():
+      axes.scatter(
+        *places[rows].T, **_with_marker(numbers, styles[group], relation)
+      )
+  shown = min(len(numbers['groups']), MAX_GROUPS)
+  for group, where in number_positions(places, groups, shown).items():
     axes.annotate(
       str(group + 1),
       where,
@@ -59,7 +79,7 @@ def draw(numbers: dict[str, Any]) -> Any:
       fontweight='bold',
       bbox={'boxstyle': 'round,pad=0.2', 'fc': 'white', 'lw': 0.6},
     )
-  _legend(figure, axes, numbers, looks)
+  _legend(figure, axes, numbers, styles)
   subtitle = _subtitle(numbers)
   axes.annotate(
     plot_style.plain(subtitle),
@@ -83,13 +103,17 @@ def _is_pair(numbers: dict[str, Any]) -> bool:
   return len(numbers['labels']) > 1
 
 
-def _looks(numbers: dict[str, Any]) -> list[dict[str, Any]]:
-  """How `scatter` shows the points of each group."""
-  looks: list[dict[str, Any]] = []
-  kinds = 0  # combinations of colour and shape so far
+def group_styles(numbers: dict[str, Any]) -> list[dict[str, Any]]:
+  """Returns the arguments of `scatter` for the points of each group.
+
+  Args:
+    numbers: what `contextual_maps.to_json` returned.
+  """
+  styles: list[dict[str, Any]] = []
+  kinds = 0  # combinations of colour and marker so far
   for place, group in enumerate(numbers['groups']):
-    if place >= MOST_GROUPS:
-      looks.append(_look(plot_style.GREY, 'o', _POINT_SIZE / 3))
+    if place >= MAX_GROUPS:
+      styles.append(_style(plot_style.GREY, 'o', _POINT_SIZE / 3))
       continue
     inverse = group['inverse']
     hollow = inverse is not None and inverse < place
@@ -100,11 +124,11 @@ def _looks(numbers: dict[str, Any]) -> list[dict[str, Any]]:
     color = plot_style.COLORS[kind % len(plot_style.COLORS)]
     marker = 's' if _is_pair(numbers) else _MARKERS[kind]
     size = _SIZES.get(marker, _POINT_SIZE)
-    looks.append(_look(color, marker, size, hollow=hollow))
-  return looks
+    styles.append(_style(color, marker, size, hollow=hollow))
+  return styles
 
 
-def _look(
+def _style(
   color: str, marker: str, size: float, *, hollow: bool = False
 ) -> dict[str, Any]:
   return {
@@ -116,24 +140,32 @@ def _look(
   }
 
 
-def _marked(
-  numbers: dict[str, Any], look: dict[str, Any], relation: int
+def _with_marker(
+  numbers: dict[str, Any], style: dict[str, Any], relation: int
 ) -> dict[str, Any]:
-  """A look with the shape of one of two relations, if there are two."""
+  """Returns a style with the marker of a relation, if there are two."""
   if not _is_pair(numbers):
-    return look
-  return look | {'marker': _RELATION_MARKERS[relation]}
+    return style
+  return style | {'marker': _RELATION_MARKERS[relation]}
 
 
-def _number_places(
-  places: np.ndarray,  # [N, 2]
-  groups: np.ndarray,  # [N]
+def number_positions(
+  places: np.ndarray,
+  groups: np.ndarray,
   shown: int,
 ) -> dict[int, np.ndarray]:
-  """Where the number of each of the first groups stands, if it has points.
+  """Chooses positions for the numbers of the first groups.
 
-  Near the point with the most others of its group around it, where a number
-  hides no other number and few points.
+  A number is near the point with the most points of its group around it, where
+  it hides no other number and few points.
+
+  Args:
+    places: float [N, 2], the points.
+    groups: integers [N], the group of each point.
+    shown: how many groups are numbered.
+
+  Returns:
+    Group -> float [2], for the groups that have points.
   """
   low = places.min(axis=0)
   size = np.maximum(np.ptp(places, axis=0), np.finfo(np.float32).tiny)
@@ -141,71 +173,61 @@ def _number_places(
   found: dict[int, np.ndarray] = {}
   for group in range(shown):
     members = scaled[groups == group]
-    if not len(members):  # none is in the sample
+    if not len(members):  # no point of the group is in the sample
       continue
-    members = members[:: len(members) // _MOST_COMPARED + 1]
+    members = members[:: len(members) // _MAX_COMPARED + 1]
     apart = np.linalg.norm(members[:, None] - members[None], axis=-1)
-    near = np.exp(-((apart / _NEIGHBOURHOOD) ** 2)).sum(axis=1)
+    near = np.exp(-((apart / _NEIGHBORHOOD) ** 2)).sum(axis=1)
     tried = members[near.argmax()] + _OFFSETS  # [T, 2]
-    hidden = _close(tried, scaled, 0.6 * _NUMBER_SIZE)
+    hidden = _close(tried, scaled, 0.6 * NUMBER_SIZE)
     others = np.array(list(found.values())).reshape(-1, 2)
-    numbers = _close(tried, others, _NUMBER_SIZE)
-    farness = np.linalg.norm(_OFFSETS, axis=1) / _NUMBER_SIZE
+    numbers = _close(tried, others, NUMBER_SIZE)
+    farness = np.linalg.norm(_OFFSETS, axis=1) / NUMBER_SIZE
     cost = 100 * numbers + np.minimum(hidden, 4) + farness
     found[group] = tried[cost.argmin()]
   return {group: place * size + low for group, place in found.items()}
 
 
 def _close(places: np.ndarray, others: np.ndarray, limit: float) -> np.ndarray:
-  """How many of others [M, 2] are near each of places [T, 2]: int64 [T]."""
+  """Counts the others [M, 2] within a limit of each place [T, 2]: int64 [T]."""
   apart = np.linalg.norm(places[:, None] - others[None], axis=-1)
   return (apart < limit).sum(axis=1)
-
-
-# Tried for a number: on the spot, then around it, ever farther.
-_OFFSETS = np.array(
-  [
-    [radius * np.cos(angle), radius * np.sin(angle)]
-    for radius in _NUMBER_SIZE * np.arange(0, 5, 0.5)
-    for angle in np.arange(12) * np.pi / 6
-  ]
-)
 
 
 def _legend(
   figure: Any,
   axes: Any,
   numbers: dict[str, Any],
-  looks: list[dict[str, Any]],
+  styles: list[dict[str, Any]],
 ) -> None:
-  """Names of groups, and of relations if there are two, beside the map."""
+  """Adds a legend of the groups, and of the relations if there are two."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []
   if _is_pair(numbers):
-    neutral = _look(_NEUTRAL, 'o', _POINT_SIZE)
+    neutral = _style(_NEUTRAL, 'o', _POINT_SIZE)
     entries = [
-      (_marked(numbers, neutral, relation), _wrap(name))
+      (_with_marker(numbers, neutral, relation), _wrap(name))
       for relation, name in enumerate(numbers['names'])
     ]
     entries.append(({'alpha': 0}, f'\n{title}'))
     title = 'relation'
   entries += [
-    (look, _wrap(f'{place}  {group["name"]} ({group["points"]})'))
-    for place, (group, look) in enumerate(
-      zip(groups[:MOST_GROUPS], looks, strict=False), start=1
+    (style, _wrap(f'{place}  {group["name"]} ({group["points"]})'))
+    for place, (group, style) in enumerate(
+      zip(groups[:MAX_GROUPS], styles, strict=False), start=1
     )
   ]
-  rest = [group['points'] for group in groups[MOST_GROUPS:]]
+  rest = [group['points'] for group in groups[MAX_GROUPS:]]
   if rest:
     entries.append(
-      (looks[-1], f'{len(rest)} others ({min(rest)} to {max(rest)} each)')
+      (styles[-1], f'{len(rest)} others ({min(rest)} to {max(rest)} each)')
     )
   handles = [
-    axes.scatter([], [], label=plot_style.plain(text), **look)
-    for look, text in entries
+    axes.scatter([], [], label=plot_style.plain(text), **style)
+    for style, text in entries
   ]
-  if any(group['inverse'] is not None for group in groups[:MOST_GROUPS]):
+  if any(group['inverse'] is not None for group in groups[:MAX_GROUPS]):
     title += '\nhollow: the inverse of the one above'
   figure.legend(
     handles=handles,
@@ -235,7 +257,7 @@ def _title(numbers: dict[str, Any]) -> str:
 
 
 def _subtitle(numbers: dict[str, Any]) -> str:
-  """What a point is, what its colour is, which rule left triples out."""
+  """Describes the points, the colours and which triples are left out."""
   shown, kept = len(numbers['points']), numbers['triples_kept']
   least = numbers['least_triples_of_a_group']
   sample = f' (a sample of {kept:,})' if shown < kept else ''

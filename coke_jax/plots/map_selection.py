@@ -1,4 +1,4 @@
-"""The triples whose states make a map, and the groups they fall into."""
+"""Selection of the triples of a contextual map, and of their groups."""
 
 import dataclasses
 import itertools
@@ -11,42 +11,48 @@ from coke_jax.data import arrays
 from coke_jax.data import graph as graph_lib
 
 HEAD, RELATION, TAIL = range(3)  # columns of a triple
-
-
 SIDES = {'head': HEAD, 'tail': TAIL}
 
-# Triples that a group needs in order to be drawn, as in the paper.
-LEAST_OF_RELATION = 5
-LEAST_OF_ENTITY = 10
-_LEAST_POINTS = 10
-_LEAST_OVERLAP = 0.5  # of the edges of a relation and of its inverse, mirrored
-_MOST_POINTS = 5000  # t-SNE takes minutes and hides what it shows beyond
+# The fewest triples of a group that is drawn, as in the paper: of a relation in
+# the map of an entity, and of an entity in the map of relations.
+MIN_RELATION_TRIPLES = 5
+MIN_ENTITY_TRIPLES = 10
+# The most points of a map, a random sample of the triples if these are more.
+# With more points t-SNE takes minutes and the map gets crowded.
+MAX_POINTS = 5000
+_MIN_POINTS = 10
+# Two relations are inverse if the Jaccard index of the (head, tail) pairs of
+# one and the (tail, head) pairs of the other is at least this.
+_MIN_OVERLAP = 0.5
 
 
 class MapError(errors.CokeError, ValueError):
-  """A map that cannot be drawn, with the reason."""
+  """A map cannot be drawn; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
-  """The N points of a map: which state of which triples, and their groups.
+  """The triples of the N points of a map, and their groups.
 
   Attributes:
-    labels: the entity, or the relations, that the map is of.
-    kind: what they are, `entity` or `relation`.
-    grouped_by: what the groups are, the other of the two.
-    sides: of relations: the side, of each, whose entities are the groups.
-    least: triples that a group needs in order to be here.
-    found: distinct training triples with the labels, those left out included.
-    left_out: groups that have fewer triples than `least`.
-    kept: triples of the groups that have as many; more than N if the points
-      are a sample of them.
+    labels: the entity, or the one or two relations, of the map.
+    kind: the kind of the labels, `entity` or `relation`.
+    grouped_by: the kind of the groups: `relation` if `kind` is `entity`, and
+      the other way round.
+    sides: for each relation of `labels`, the side (`head` or `tail`) whose
+      entities are the groups. Empty if `kind` is `entity`.
+    least: the fewest triples of a group.
+    found: the number of distinct training triples with the labels, including
+      those of smaller groups.
+    left_out: the number of groups with fewer triples than `least`.
+    kept: the number of triples of the other groups; more than N if the points
+      are a sample.
     triples: int32 [N, 3]: head entity id, relation index, tail entity id.
-    column: int64 [N], the column of each triple whose state is the point.
+    column: int64 [N], the column of each triple whose hidden state is shown.
     group: int64 [N], an index into `groups`.
-    groups: [G] entity ids or relation indices, the largest group first, a
-      relation's inverse right behind it.
-    inverse: int64 [G]: which group is of the inverse relation, -1 if none.
+    groups: integers [G], entity ids or relation indices, the largest group
+      first; a relation's inverse follows it.
+    inverse: int64 [G], the index of the inverse relation's group, or -1.
   """
 
   labels: tuple[str, ...]
@@ -67,18 +73,18 @@ class Selection:
 def select_entity(
   data: arrays.DataSet, label: str, *, seed: int = 0
 ) -> Selection:
-  """The training triples of an entity, grouped by relation.
+  """Selects the training triples of an entity, grouped by relation.
 
-  A triple is one point; of a triple that has the entity on both sides, the
+  Each triple is one point. If the entity is on both sides, the point is the
   head.
 
   Args:
-    data: triples, or paths, whose single edges are the triples.
-    label: the entity.
-    seed: decides which triples are sampled if there are too many.
+    data: a graph, or path data, whose single edges are the triples.
+    label: the label of the entity.
+    seed: determines the sample if there are more than MAX_POINTS triples.
 
   Raises:
-    MapError: an unknown label, or too few triples.
+    MapError: the label is unknown, or has too few triples.
   """
   entity = _look_up(data.vocabulary.entity_id, label)
   everything = _training_triples(data)
@@ -90,7 +96,7 @@ def select_entity(
     labels=(label,),
     kind='entity',
     grouped_by='relation',
-    least=LEAST_OF_RELATION,
+    least=MIN_RELATION_TRIPLES,
     seed=seed,
   )
   return _beside_inverses(selection, everything)
@@ -103,17 +109,20 @@ def select_relations(
   sides: Sequence[str] | None = None,
   seed: int = 0,
 ) -> Selection:
-  """The training triples of a relation or two, grouped by an entity.
+  """Selects the training triples of one or two relations, grouped by entity.
 
   Args:
-    data: triples, or paths, whose single edges are the triples.
-    labels: a relation, or two, such as a relation and its inverse.
-    sides: `head` or `tail` of each relation: whose entities are the groups.
-      By default those that leave the most triples in groups large enough.
-    seed: decides which triples are sampled if there are too many.
+    data: a graph, or path data, whose single edges are the triples.
+    labels: the labels of one or two relations, such as a relation and its
+      inverse.
+    sides: `head` or `tail` for each relation, the side whose entities are the
+      groups. Default: the sides that keep the most triples, in groups of at
+      least MIN_ENTITY_TRIPLES.
+    seed: determines the sample if there are more than MAX_POINTS triples.
 
   Raises:
-    MapError: an unknown label or side, or too few triples.
+    MapError: a label or side is unknown, the relations are not one or two
+      different ones, or they have too few triples.
   """
   if len(labels) not in (1, 2) or len(set(labels)) < len(labels):
     raise MapError(
@@ -149,7 +158,7 @@ def select_relations(
     kind='relation',
     grouped_by='entity',
     sides=best,
-    least=LEAST_OF_ENTITY,
+    least=MIN_ENTITY_TRIPLES,
     seed=seed,
   )
 
@@ -157,7 +166,7 @@ def select_relations(
 def _select(
   triples: np.ndarray,  # int32 [N, 3]
   column: np.ndarray,  # int64 [N]
-  key: np.ndarray,  # int32 [N], what they are grouped by
+  key: np.ndarray,  # int32 [N], the id that triples are grouped by
   *,
   labels: tuple[str, ...],
   kind: str,
@@ -166,26 +175,26 @@ def _select(
   seed: int,
   sides: tuple[str, ...] = (),
 ) -> Selection:
-  """Drops small groups, samples if there are too many points."""
+  """Drops small groups, and samples if there are too many points."""
   groups, group, counts = np.unique(
     key, return_inverse=True, return_counts=True
   )
   order = np.argsort(-counts, kind='stable')
   rows = np.flatnonzero(counts[group] >= least)
   shown = ', '.join(map(repr, labels))
-  if len(rows) < _LEAST_POINTS:
+  if len(rows) < _MIN_POINTS:
     raise MapError(
       f'{shown}: {len(triples):,} training triples, {len(rows):,} of them of '
       f'{"a relation" if grouped_by == "relation" else "an entity"} with at '
-      f'least {least} here: expected at least {_LEAST_POINTS}'
+      f'least {least} here: expected at least {_MIN_POINTS}'
     )
   large = order[counts[order] >= least]
   place = np.full(len(groups), -1)
   place[large] = np.arange(len(large))
   kept = len(rows)
-  if kept > _MOST_POINTS:
+  if kept > MAX_POINTS:
     generator = np.random.default_rng(seed)
-    rows = np.sort(generator.choice(rows, _MOST_POINTS, replace=False))
+    rows = np.sort(generator.choice(rows, MAX_POINTS, replace=False))
   return Selection(
     labels=labels,
     kind=kind,
@@ -204,7 +213,7 @@ def _select(
 
 
 def _beside_inverses(selection: Selection, triples: np.ndarray) -> Selection:
-  """The same points, inverse relations of the graph side by side."""
+  """Reorders groups so that the inverse of a relation follows it."""
   relations = selection.groups.tolist()
   inverses = _inverses(triples, relations)
   pairs = ((one, inverses.get(one, one)) for one in relations)
@@ -219,14 +228,14 @@ def _beside_inverses(selection: Selection, triples: np.ndarray) -> Selection:
 
 
 def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
-  """Those of some relations that are another's inverse, each with it.
-
-  Two relations are each other's inverse if most of their triples are the
-  other's with head and tail exchanged.
+  """Finds pairs of inverse relations by the overlap of their triples.
 
   Args:
     triples: int32 [T, 3], of the whole graph.
-    relations: relation indices.
+    relations: the relation indices to compare.
+
+  Returns:
+    Relation -> inverse relation, for those relations that have one.
   """
   edges: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}
   mirrored: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}
@@ -235,7 +244,7 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
     edges[relation].add((head, tail))
     mirrored[relation].add((tail, head))
 
-  def overlap(one: int, other: int) -> float:  # Jaccard's
+  def overlap(one: int, other: int) -> float:  # the Jaccard index
     common = len(edges[one] & mirrored[other])
     return common / (len(edges[one]) + len(edges[other]) - common)
 
@@ -243,19 +252,19 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
   for one in relations:
     others = [other for other in relations if other != one]
     best = max(others, key=lambda other: overlap(one, other), default=one)
-    if best != one and overlap(one, best) >= _LEAST_OVERLAP:
+    if best != one and overlap(one, best) >= _MIN_OVERLAP:
       found[one] = best
   return {a: b for a, b in found.items() if found.get(b) == a}
 
 
 def _num_kept(key: np.ndarray) -> int:
-  """How many triples are in groups that are large enough."""
+  """Returns how many triples are in groups that are large enough."""
   counts = np.unique(key, return_counts=True)[1]
-  return int(counts[counts >= LEAST_OF_ENTITY].sum())
+  return int(counts[counts >= MIN_ENTITY_TRIPLES].sum())
 
 
 def _training_triples(data: arrays.DataSet) -> np.ndarray:
-  """The distinct training triples: int32 [N, 3]."""
+  """Returns the distinct training triples: int32 [N, 3]."""
   if isinstance(data, graph_lib.KnowledgeGraph):
     return np.unique(data.train, axis=0)
   return np.unique(data.train.single_edges(), axis=0)

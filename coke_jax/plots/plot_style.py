@@ -1,4 +1,4 @@
-"""How pictures look and how they are saved; the libraries that draw them."""
+"""Style and saving of pictures, and the optional plotting libraries."""
 
 import contextlib
 import importlib
@@ -8,10 +8,10 @@ from typing import Any
 
 from coke_jax import config as config_lib
 from coke_jax.data import atomic_files
-from coke_jax.storage import workdir
+from coke_jax.storage import json_files
 
-# Okabe and Ito (2008): colours that people with any colour vision tell apart,
-# without their yellow, which is faint on white.
+# The palette of Okabe and Ito (2008), which is distinguishable with any colour
+# vision, without yellow, which is faint on white.
 COLORS = (
   '#0072B2',  # blue
   '#D55E00',  # vermilion
@@ -21,9 +21,9 @@ COLORS = (
   '#56B4E9',  # sky blue
   '#000000',  # black
 )
-
-
 GREY = '#BBBBBB'
+
+_DOTS_PER_INCH = 160
 _SETTINGS = {
   'font.size': 10,
   'axes.titlesize': 12,
@@ -31,16 +31,19 @@ _SETTINGS = {
   'axes.spines.right': False,
   'legend.frameon': False,
   'savefig.facecolor': 'white',
-  'svg.fonttype': 'path',  # looks the same without the fonts
-  'svg.hashsalt': 'coke_jax',  # instead of random names within the file
+  'svg.fonttype': 'path',  # glyphs as shapes, independent of installed fonts
+  'svg.hashsalt': 'coke_jax',  # reproducible ids instead of random ones
 }
 
 
-_DOTS_PER_INCH = 160
-
-
 def import_extra(module: str) -> Any:
-  """A module of the extra `plots`.
+  """Imports a module of the optional dependencies `plots`.
+
+  Args:
+    module: the full name of the module, such as `matplotlib.figure`.
+
+  Returns:
+    The module.
 
   Raises:
     config.ConfigError: it is not installed.
@@ -55,13 +58,25 @@ def import_extra(module: str) -> Any:
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-  """Our settings instead of the user's, for the figures of a `with` block."""
+  """Applies the package's matplotlib settings within a `with` block.
+
+  Raises:
+    config.ConfigError: matplotlib is not installed.
+  """
   with import_extra('matplotlib.style').context(['default', _SETTINGS]):
     yield
 
 
 def new_figure(width: float, height: float) -> Any:
-  """An empty matplotlib figure of that many inches, with no global state."""
+  """Returns an empty matplotlib figure, independent of pyplot.
+
+  Args:
+    width: in inches.
+    height: in inches.
+
+  Raises:
+    config.ConfigError: matplotlib is not installed.
+  """
   return import_extra('matplotlib.figure').Figure(
     figsize=(width, height), layout='constrained'
   )
@@ -70,7 +85,13 @@ def new_figure(width: float, height: float) -> Any:
 def save(
   figure: Any, numbers: dict[str, Any], folder: pathlib.Path, name: str
 ) -> list[pathlib.Path]:
-  """Writes a figure as PNG and SVG, and what it shows as JSON.
+  """Writes a figure as PNG and SVG, and its numbers as JSON.
+
+  Args:
+    figure: the matplotlib figure.
+    numbers: the numbers that the figure shows.
+    folder: the folder of the files; created if it is missing.
+    name: the file name without a suffix.
 
   Returns:
     `<folder>/<name>` with .png, .svg and .json.
@@ -86,12 +107,12 @@ def save(
   with atomic_files.whole_file(picture) as path:
     figure.savefig(path, format='png', dpi=_DOTS_PER_INCH)
   with atomic_files.whole_file(vector) as path:
-    # Without the date, so that the same picture gives the same file.
+    # Leave out the date, so that the same figure gives the same file.
     figure.savefig(path, format='svg', metadata={'Date': None})
-  workdir.write_json(data, numbers)
+  json_files.write_json(data, numbers)
   return [picture, vector, data]
 
 
 def plain(text: str) -> str:
-  """Text that matplotlib does not take for a formula."""
+  """Escapes text so that matplotlib does not parse it as a formula."""
   return text.replace('$', r'\$')

@@ -1,7 +1,7 @@
-"""Entities and relations in words, for the legends of pictures.
+"""Readable names of entities and relations for the legends of pictures.
 
-Every name belongs to one label: where a short form would fit two labels, both
-get a longer one, in the end the label itself.
+Names are unique: if a short form fits two labels, both get a longer form, and
+in the end the label itself.
 """
 
 import collections
@@ -10,15 +10,15 @@ import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from coke_jax.data import text_files
+from coke_jax.data import paths, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 
-_INVERSE_MARKER = '**'  # of path files, see data.paths.PathFormat
+_INVERSE_MARKER = paths.PathFormat.inverse_marker
 
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-  """What to call the entities and relations of a vocabulary.
+  """The names of the entities and relations of a vocabulary.
 
   Attributes:
     entities: label -> name.
@@ -32,12 +32,12 @@ class Names:
 def make_names(
   vocabulary: vocabulary_lib.Vocabulary, given: Mapping[str, str]
 ) -> Names:
-  """Names of all labels, all different among entities and among relations.
+  """Gives every label a name, unique among entities and among relations.
 
   Args:
     vocabulary: the labels.
-    given: label -> name, for as many labels as there are names; the rest are
-      named by their labels.
+    given: label -> name, for some of the labels. Other entities are named by
+      their label, other relations by a readable form of it.
   """
   return Names(
     entities=_distinct(
@@ -55,13 +55,17 @@ def make_names(
 
 
 def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
-  """Label -> name, from a file with `label TAB name` on each line.
+  """Reads a file with `label TAB name` on each line.
 
   Args:
-    path: plain, or compressed as its suffix says: .gz, .bz2 or .xz.
+    path: the file, plain or with the suffix .gz, .bz2 or .xz.
+
+  Returns:
+    Label -> name.
 
   Raises:
-    text_files.DataError: a line has another form, or a label has two names.
+    text_files.DataError: the file or a line cannot be read, or a label has two
+      names.
   """
   names: dict[str, str] = {}
   for number, line in text_files.read_lines(pathlib.Path(path).expanduser()):
@@ -74,17 +78,17 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
     label, name = fields
     if names.setdefault(label, name) != name:
       raise text_files.DataError(
-        f'{path}:{number}: {label!r} is {name!r} here and {names[label]!r} '
-        'further up: expected one name for each label'
+        f'{path}:{number}: {label!r} is named {name!r} here and '
+        f'{names[label]!r} before: expected one name for each label'
       )
   return names
 
 
 def _relation_forms(label: str) -> tuple[str, ...]:
-  """Readable forms of a relation, the shortest first.
+  """Returns readable forms of a relation, the shortest first.
 
-  A Freebase relation is `/domain/type/property`, or two of these with a dot
-  between them when it leads through an unnamed node:
+  A Freebase relation is `/domain/type/property`, or two of these joined by a
+  dot if it leads through an unnamed node:
 
       /film/film/directed_by
         film: directed by
@@ -107,7 +111,7 @@ def _relation_forms(label: str) -> tuple[str, ...]:
 def _distinct(
   labels: Sequence[str], forms: Iterable[Sequence[str]]
 ) -> dict[str, str]:
-  """Label -> the first of its forms that no other label wants."""
+  """Returns label -> the first of its forms that is unique."""
   wanted = {
     label: [*some, f'{some[0]} ({label})', label]
     for label, some in zip(labels, forms, strict=True)

@@ -1,4 +1,4 @@
-"""Draws training curves, and ranks as bars."""
+"""Figures of a run: training curves, and ranks as bars."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,20 +10,24 @@ from coke_jax.plots import plot_style
 _MARKERS = 'os^'
 _DARK = '#444444'
 _GRID = '#E5E5E5'
-_BARS_WIDTH = 0.8  # of all the bars of a group; groups are 1 apart
+_BARS_WIDTH = 0.8  # of all bars of a group; neighboring groups are 1 apart
 
-# Metrics and sides of the results, and what pictures call them.
+# Keys of the results -> labels in the pictures.
 _TRIPLE_METRICS = {'mrr': 'MRR', 'hits@1': 'hits@1', 'hits@10': 'hits@10'}
 _PATH_METRICS = {'mean_quantile': 'mean quantile', 'hits@10': 'hits@10'}
 _SIDES = {'head': 'head (? r o)', 'tail': 'tail (s r ?)'}
 
 
 def curves(dataset: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
-  """The loss, the learning rate and the validations by epoch.
+  """Collects the loss, the learning rate and the validation metrics.
 
   Args:
-    dataset: what it is called.
-    lines: of metrics.jsonl.
+    dataset: the name of the data set.
+    lines: the lines of metrics.jsonl.
+
+  Returns:
+    `dataset`, and in `train` and `valid` lists of equal length: `epoch` and the
+    values at that epoch.
   """
   train = [line for line in lines if line['kind'] == 'train']
   valid = [line for line in lines if line['kind'] == 'valid']
@@ -46,11 +50,16 @@ def curves(dataset: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
-  """What the bars of results.json show, by the name of the picture.
+  """Collects the metrics that bar charts show.
 
   Args:
-    results: of triples, with `by_category`; or of paths, with `by_length` and,
-      under `single_edges`, those of triples.
+    results: the content of results.json: of triples, with `by_category`; or of
+      paths, with `by_length` and, under `single_edges`, the results of triples.
+
+  Returns:
+    By the file name of the picture: `dataset`, `split`, `title`, `groups` (the
+    number of queries of each group) and `metrics` (the bars by metric and
+    series, one for each group).
   """
   found: dict[str, dict[str, Any]] = {}
   about = {'dataset': results['dataset'], 'split': results['split']}
@@ -87,7 +96,11 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def draw_curves(numbers: dict[str, Any]) -> Any:
-  """A matplotlib figure of what `curves` gave: panels by epoch."""
+  """Returns a matplotlib figure of what `curves` returned.
+
+  It has one panel for the loss, one for the validations, if there are any, and
+  one for the learning rate.
+  """
   train, valid = numbers['train'], numbers['valid']
   panels = [('loss', 'training loss\n(nats per answer)')]
   metrics = [name for name in valid if name != 'epoch']
@@ -123,7 +136,7 @@ def draw_curves(numbers: dict[str, Any]) -> Any:
 
 
 def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
-  """Says where the metric that chooses the checkpoint is highest."""
+  """Marks the epoch at which the metric that chooses checkpoints is best."""
   values = np.array(valid[metric], dtype=float)
   if np.isnan(values).all():
     return
@@ -138,7 +151,10 @@ def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
 
 
 def draw_bars(numbers: dict[str, Any]) -> Any:
-  """A matplotlib figure of what `bars` gave: a panel for each metric."""
+  """Returns a matplotlib figure of one picture of `bars`.
+
+  It has one panel for each metric.
+  """
   groups, metrics = numbers['groups'], numbers['metrics']
   figure = plot_style.new_figure(
     1 + len(metrics) * max(2.8, 0.95 * len(groups)), 4.5
@@ -195,5 +211,5 @@ def draw_bars(numbers: dict[str, Any]) -> Any:
 
 
 def _short(value: float) -> str:
-  """0.25 as .25, as the field writes it."""
+  """Formats 0.25 as .25."""
   return f'{value:.2f}'.removeprefix('0')

@@ -1,9 +1,10 @@
-"""Which triples make a map, and what is measured of their states."""
+"""The triples selected for a map, and the measures of their hidden states."""
 
 import types
 
 import numpy as np
 import pytest
+import small
 
 from coke_jax.data import graph, paths, vocabulary
 from coke_jax.plots import contextual_maps, map_selection, readable_names
@@ -20,7 +21,10 @@ FIRST_FILM = len(DIRECTORS)
 
 
 def film_triples():
-  """Films 0-11 by Ann, 12-17 by Bob, 18-21 by Cid; most are said both ways."""
+  """Returns triples of 22 films and their directors, most in both directions.
+
+  Films 0 to 11 are by Ann, 12 to 17 by Bob and 18 to 21 by Cid.
+  """
   rows = []
   for film in range(22):
     director = ANN if film < 12 else BOB if film < 18 else CID
@@ -29,13 +33,13 @@ def film_triples():
       rows.append((director, DIRECTED, FIRST_FILM + film))
   rows += [(ANN, LIKES, FIRST_FILM + film) for film in range(5)]
   rows += [(ANN, RARE, FIRST_FILM + film) for film in range(4)]
-  rows += [(ANN, LIKES, ANN), rows[0]]  # a loop, a repeated line
+  rows += [(ANN, LIKES, ANN), rows[0]]  # a loop, and a duplicate
   return np.array(rows, np.int32)
 
 
 def film_graph():
   empty = np.zeros((0, 3), np.int32)
-  labels = vocabulary.Vocabulary(ENTITIES, RELATIONS)
+  labels = small.labels(ENTITIES, RELATIONS)
   return graph.KnowledgeGraph('films', labels, film_triples(), empty, empty)
 
 
@@ -44,7 +48,7 @@ NAMES = readable_names.make_names(DATA.vocabulary, {})
 
 
 class Fake:
-  """States that tell the director of a triple, and nearly nothing else."""
+  """A model whose hidden states depend on the director, plus some noise."""
 
   def __init__(self, spread=0.1):
     self.spread = spread
@@ -73,15 +77,15 @@ def test_an_entity_is_found_on_both_sides_of_all_its_triples():
     | {('Ann', 'likes', film) for film in (*FILMS[:5], 'Ann')}
   )
   assert labelled(chosen) == expected
-  assert len(chosen.triples) == len(expected) == chosen.kept  # none twice
+  assert len(chosen.triples) == len(expected) == chosen.kept  # no duplicates
   assert chosen.found == len(expected) + 4
-  assert chosen.left_out == 1  # four `rare`, one less than the rule asks for
+  assert chosen.left_out == 1  # `rare` with four triples, one too few
   states = chosen.triples[np.arange(len(expected)), chosen.column]
   assert (states == ANN).all()
   assert (chosen.triples[:, 1] == chosen.groups[chosen.group]).all()
 
 
-def test_inverse_relations_are_found_and_stand_side_by_side():
+def test_inverse_relations_are_found_and_follow_each_other():
   chosen = map_selection.select_entity(DATA, 'Ann')
   assert [RELATIONS[one] for one in chosen.groups] == [
     'by',
@@ -91,7 +95,7 @@ def test_inverse_relations_are_found_and_stand_side_by_side():
   assert chosen.inverse.tolist() == [1, 0, -1]
 
 
-def test_relations_that_share_some_triples_are_no_inverses():
+def test_relations_that_share_few_triples_are_not_inverse():
   rows = [(ANN, LIKES, FIRST_FILM + film) for film in range(10)]
   rows += [(FIRST_FILM + film, BY, ANN) for film in range(3)]
   rows += [(FIRST_FILM + film, BY, ANN) for film in range(10, 17)]
@@ -143,13 +147,13 @@ def test_the_side_can_be_chosen():
     ),
   ],
 )
-def test_what_cannot_be_drawn_is_said(call, labels, error):
+def test_impossible_maps_are_errors(call, labels, error):
   with pytest.raises(map_selection.MapError, match=error):
     getattr(map_selection, call)(DATA, labels)
 
 
 def test_too_many_triples_are_sampled(monkeypatch):
-  monkeypatch.setattr(map_selection, '_MOST_POINTS', 15)
+  monkeypatch.setattr(map_selection, 'MAX_POINTS', 15)
   chosen = map_selection.select_relations(DATA, ['by', 'directed'], seed=1)
   again = map_selection.select_relations(DATA, ['by', 'directed'], seed=1)
   other = map_selection.select_relations(DATA, ['by', 'directed'], seed=2)
@@ -183,7 +187,7 @@ def test_paths_give_their_single_edges():
   assert labelled(chosen) == labelled(expected)
 
 
-def test_groups_that_the_states_tell_apart_have_a_high_silhouette():
+def test_well_separated_groups_have_a_high_silhouette():
   chosen = map_selection.select_relations(DATA, ['by', 'directed'])
   apart = contextual_maps.make_map(Fake(0.05), DATA, chosen)
   mixed = contextual_maps.make_map(Fake(100.0), DATA, chosen)
@@ -237,7 +241,7 @@ def test_inverses_count_as_one_group_in_the_joined_silhouette():
   assert made.mean_silhouette < 0.4
 
 
-def test_a_seed_gives_one_map():
+def test_the_same_seed_gives_the_same_map():
   chosen = map_selection.select_entity(DATA, 'Ann')
   maps = [
     contextual_maps.to_json(
@@ -248,7 +252,7 @@ def test_a_seed_gives_one_map():
   assert maps[0] == maps[1]
 
 
-def test_the_numbers_say_which_triple_every_point_is():
+def test_the_numbers_name_the_triple_of_every_point():
   chosen = map_selection.select_entity(DATA, 'Ann')
   made = contextual_maps.make_map(Fake(), DATA, chosen)
   numbers = contextual_maps.to_json(made, DATA, NAMES)
@@ -273,7 +277,7 @@ def test_one_group_has_no_silhouette():
   assert made.mirrored_distance is None
 
 
-def test_states_that_show_nothing_are_errors():
+def test_constant_and_non_finite_states_are_errors():
   chosen = map_selection.select_entity(DATA, 'Ann')
 
   class Constant(Fake):

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn, that they are the same again, and readable."""
+"""Pictures: their content, reproducibility and legibility."""
 
 import json
 import pathlib
@@ -10,9 +10,10 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+import small
 
 from coke_jax import config as config_lib
-from coke_jax.data import atomic_files, graph, vocabulary
+from coke_jax.data import atomic_files, graph
 from coke_jax.plots import draw as draw_lib
 from coke_jax.plots import map_plots, map_selection, plot_style, run_plots
 from coke_jax.storage import workdir
@@ -51,18 +52,18 @@ TRAINING = [
 
 
 def town_graph(num_towns=16):
-  """Ulm touches many towns, which all have Ulm's price $ as their currency."""
+  """Returns a graph in which Ulm has many edges, with `$` in a label."""
   towns = ['Ulm', 'Köln', *(f'town_{i:02}' for i in range(num_towns))]
   rows = [(0, 0, town) for town in range(2, 2 + num_towns)]
   rows += [(town, 1, 0) for town in range(2, 2 + num_towns)]
   rows += [(1, 0, town) for town in range(2, 2 + num_towns)]
   triples = np.array(rows, np.int32)
-  labels = vocabulary.Vocabulary(tuple(towns), ('near_to', 'pays_$_in_$'))
+  labels = small.labels(towns, ('near_to', 'pays_$_in_$'))
   return graph.KnowledgeGraph('towns', labels, triples, triples, triples)
 
 
 class Fake:
-  """A model whose states depend on all labels of a triple."""
+  """A model whose hidden states depend on all labels of a triple."""
 
   def __init__(self, data):
     self.data = data
@@ -77,17 +78,15 @@ class Fake:
 
 @pytest.fixture
 def run_folder(tmp_path):
-  """A work folder as training leaves it, without parameters."""
-  place = workdir.Workdir(tmp_path / 'run')
-  config = config_lib.default_config()
-  config.data.name = 'towns'
-  place.folder.mkdir()
-  place.create(config, town_graph())
-  (place.folder / 'metrics.jsonl').write_text(
+  """The work folder of a finished run, without parameters."""
+  created = small.create_workdir(
+    tmp_path / 'run', small.config(data={'name': 'towns'}), town_graph()
+  )
+  (created.folder / 'metrics.jsonl').write_text(
     ''.join(json.dumps(line) + '\n' for line in TRAINING)
   )
-  place.write_results(TRIPLE_RESULTS)
-  return place.folder
+  created.write_results(TRIPLE_RESULTS)
+  return created.folder
 
 
 def draw(run_folder, output, **options):
@@ -96,18 +95,14 @@ def draw(run_folder, output, **options):
 
 
 def texts(figure):
-  """All that is written in a figure."""
-  text = import_text()
+  """Returns all non-empty texts of a figure."""
+  text = plot_style.import_extra('matplotlib.text').Text
   return [
     found.get_text() for found in figure.findobj(text) if found.get_text()
   ]
 
 
-def import_text():
-  return plot_style.import_extra('matplotlib.text').Text
-
-
-def test_everything_of_a_folder_is_drawn(run_folder, tmp_path):
+def test_curves_bars_and_maps_of_a_folder_are_drawn(run_folder, tmp_path):
   written = draw(
     run_folder, tmp_path / 'a' / 'b', entity='Ulm', relations=['near_to']
   )
@@ -125,14 +120,14 @@ def test_everything_of_a_folder_is_drawn(run_folder, tmp_path):
     if path.suffix == '.png':
       pixels = image.imread(path)
       assert min(pixels.shape[:2]) > 500
-      assert pixels[..., :3].std() > 0.0  # not a blank page
+      assert pixels[..., :3].std() > 0.0  # not blank
     elif path.suffix == '.svg':
       assert xml.etree.ElementTree.parse(path).getroot().tag.endswith('svg')
     else:
       assert json.loads(path.read_text(encoding='utf-8'))
 
 
-def test_the_same_pictures_come_again(run_folder, tmp_path):
+def test_pictures_are_reproducible(run_folder, tmp_path):
   options = {'entity': 'Ulm', 'relations': ['near_to', 'pays_$_in_$']}
   first = draw(run_folder, tmp_path / '1', **options)
   second = draw(run_folder, tmp_path / '2', **options)
@@ -141,7 +136,7 @@ def test_the_same_pictures_come_again(run_folder, tmp_path):
   assert not [path for path in first if b'T00:' in path.read_bytes()]
 
 
-def test_the_picture_of_a_map_names_all_it_shows(run_folder, tmp_path):
+def test_a_map_has_a_title_a_legend_and_a_description(run_folder, tmp_path):
   names = tmp_path / 'names.tsv'
   names.write_text('Ulm\tUlm on the Danube\nKöln\tCologne\n', encoding='utf-8')
   draw(
@@ -166,27 +161,29 @@ def test_the_picture_of_a_map_names_all_it_shows(run_folder, tmp_path):
   assert 'head of “near to”, tail of “pays' in written
 
 
-def test_groups_look_different_and_too_many_are_grey():
+def test_groups_have_distinct_styles_and_small_groups_are_grey():
   groups = [
     {'name': f'group {i}', 'inverse': None, 'points': 5} for i in range(20)
   ]
   numbers = {'labels': ['one'], 'groups': groups}
-  looks = map_plots._looks(numbers)
-  shown = looks[: map_plots.MOST_GROUPS]
-  seen = {(look['marker'], look['facecolor']) for look in shown}
+  styles = map_plots.group_styles(numbers)
+  shown = styles[: map_plots.MAX_GROUPS]
+  seen = {(style['marker'], style['facecolor']) for style in shown}
   assert len(seen) == len(shown)
-  assert plot_style.GREY not in {look['facecolor'] for look in shown}
-  assert {look['facecolor'] for look in looks[len(shown) :]} == {
+  assert plot_style.GREY not in {style['facecolor'] for style in shown}
+  assert {style['facecolor'] for style in styles[len(shown) :]} == {
     plot_style.GREY
   }
-  pair = map_plots._looks(numbers | {'labels': ['one', 'two']})
-  seen = {(look['facecolor'], look['edgecolor']) for look in pair[:12]}
-  assert len(seen) == 12  # the shape is needed for the relation
+  pair = map_plots.group_styles(numbers | {'labels': ['one', 'two']})
+  seen = {(style['facecolor'], style['edgecolor']) for style in pair[:12]}
+  assert len(seen) == 12  # colours alone, because markers show the relation
 
 
 def test_an_inverse_has_the_same_colour_and_is_hollow():
   groups = [{'inverse': 1}, {'inverse': 0}, {'inverse': None}]
-  one, inverse, other = map_plots._looks({'labels': ['x'], 'groups': groups})
+  one, inverse, other = map_plots.group_styles(
+    {'labels': ['x'], 'groups': groups}
+  )
   assert inverse['edgecolor'] == one['facecolor'] != other['facecolor']
   assert inverse['marker'] == one['marker'] != other['marker']
   assert inverse['facecolor'] == 'none'
@@ -195,16 +192,16 @@ def test_an_inverse_has_the_same_colour_and_is_hollow():
 def test_numbers_of_groups_do_not_hide_each_other():
   generator = np.random.default_rng(0)
   places = generator.normal(size=(60, 2)) * [1, 100]
-  groups = np.arange(60) % 6  # all over each other
-  by_group = map_plots._number_places(places, groups, 7)
+  groups = np.arange(60) % 6  # groups overlap completely
+  by_group = map_plots.number_positions(places, groups, 7)
   assert list(by_group) == list(range(6))  # the seventh group has no points
   found = np.array(list(by_group.values())) / np.ptp(places, axis=0)
   apart = np.linalg.norm(found[:, None] - found[None], axis=-1)
-  assert apart[np.triu_indices(6, 1)].min() >= map_plots._NUMBER_SIZE
+  assert apart[np.triu_indices(6, 1)].min() >= map_plots.NUMBER_SIZE
 
 
-def test_the_colours_stand_out_for_all_eyes():
-  """Distances after the colour blindness matrices of Machado et al. (2009)."""
+def test_the_colours_are_distinct_with_any_colour_vision():
+  """Simulates colour blindness with the matrices of Machado et al. (2009)."""
   to_rgb = plot_style.import_extra('matplotlib.colors').to_rgb
   colors = np.array([to_rgb(color) for color in plot_style.COLORS])
   deuteranopia = np.array(
@@ -228,7 +225,7 @@ def test_the_colours_stand_out_for_all_eyes():
     assert apart[np.triu_indices(len(colors), 1)].min() > 0.15
 
 
-def test_curves_hold_every_line_and_name_the_best():
+def test_curves_contain_every_line_and_name_the_best():
   numbers = run_plots.curves('towns', TRAINING)
   assert numbers['train'] == {
     'epoch': [0.5, 0.9],
@@ -247,7 +244,7 @@ def test_curves_hold_every_line_and_name_the_best():
   assert {'Training on towns', 'epoch', 'validation', 'hits@10'} <= set(written)
 
 
-def test_curves_of_paths_and_of_a_run_without_validation():
+def test_curves_of_a_path_run_and_of_a_run_without_validation():
   valid = {'kind': 'valid', 'epoch': 1.0, 'mean_quantile': 0.7, 'hits@10': 0.2}
   numbers = run_plots.curves('walked', [TRAINING[0], valid])
   assert numbers['valid']['mean quantile'] == [0.7]
@@ -293,7 +290,7 @@ def test_a_folder_with_nothing_to_draw_is_an_error(tmp_path):
     draw_lib.draw(tmp_path, tmp_path / 'out')
 
 
-def test_a_file_in_the_place_of_the_folder_is_an_error(run_folder, tmp_path):
+def test_a_file_in_place_of_the_folder_is_an_error(run_folder, tmp_path):
   (tmp_path / 'out').write_text('mine')
   with pytest.raises(atomic_files.WriteError, match='out: cannot be written'):
     draw_lib.draw(run_folder, tmp_path / 'out')
@@ -309,9 +306,9 @@ def test_a_missing_library_is_named(run_folder, tmp_path, monkeypatch, module):
     draw(run_folder, tmp_path / 'out', entity='Ulm')
 
 
-def test_importing_the_module_loads_no_library():
+def test_importing_the_package_loads_no_plotting_library():
   code = (
-    'import sys; from coke_jax import plots; '
+    'import sys; from coke_jax.plots import draw; '
     "print({'matplotlib', 'sklearn'} & set(sys.modules))"
   )
   done = subprocess.run(
@@ -320,7 +317,7 @@ def test_importing_the_module_loads_no_library():
   assert done.stdout.strip() == 'set()'
 
 
-def test_drawing_leaves_the_settings_of_others_alone(run_folder, tmp_path):
+def test_drawing_keeps_the_global_settings_of_matplotlib(run_folder, tmp_path):
   matplotlib = plot_style.import_extra('matplotlib')
   before = dict(matplotlib.rcParams)
   draw_lib.draw(run_folder, tmp_path / 'out')
@@ -337,17 +334,17 @@ def test_drawing_leaves_the_settings_of_others_alone(run_folder, tmp_path):
   ],
 )
 def test_file_names_hold_no_separators(labels, name):
-  assert draw_lib._file_name('entity', labels) == name
+  assert draw_lib.file_name('entity', labels) == name
 
 
-def test_long_labels_have_short_file_names_of_their_own():
-  names = {draw_lib._file_name('relation', ['x' * 200 + end]) for end in 'ab'}
+def test_long_labels_have_short_and_distinct_file_names():
+  names = {draw_lib.file_name('relation', ['x' * 200 + end]) for end in 'ab'}
   assert len(names) == 2
   assert max(map(len, names)) < 110
   assert {pathlib.PurePath(name).name for name in names} == names
 
 
-def test_the_page_of_pictures_says_what_is_in_them():
+def test_the_page_of_pictures_quotes_their_numbers():
   docs = pathlib.Path(__file__).resolve().parents[2] / 'docs'
   page = (docs / 'pictures.md').read_text(encoding='utf-8')
   for target in re.findall(r'\]\((images/[^)]+)\)', page):

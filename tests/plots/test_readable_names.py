@@ -1,15 +1,16 @@
-"""Labels in words, one name a label."""
+"""Readable names of labels, one for each label."""
 
 import lzma
 
 import pytest
+import small
 
-from coke_jax.data import text_files, vocabulary
+from coke_jax.data import text_files
 from coke_jax.plots import readable_names
 
 
 def relation_names(*labels, **given):
-  names = readable_names.make_names(vocabulary.Vocabulary((), labels), given)
+  names = readable_names.make_names(small.labels((), labels), given)
   return names.relations
 
 
@@ -32,7 +33,7 @@ def test_relations_read_as_words(label, name):
   assert relation_names(label) == {label: name}
 
 
-def test_relations_with_one_short_form_get_longer_ones():
+def test_relations_with_the_same_short_form_get_longer_ones():
   short, film, tv = 'born_in', '/film/actor/film', '/tv/actor/film'
   assert relation_names(short, film, tv) == {
     short: 'born in',
@@ -46,10 +47,10 @@ def test_relations_with_one_short_form_get_longer_ones():
   }
 
 
-def test_given_names_win_and_shared_ones_show_the_label():
-  labels = vocabulary.Vocabulary(('/m/1', '/m/2', '/m/3'), ('r',))
+def test_given_names_are_used_and_shared_ones_include_the_label():
+  vocabulary = small.labels(('/m/1', '/m/2', '/m/3'), ('r',))
   given = {'/m/1': 'Alien', '/m/2': 'Alien', 'r': 'role', '/m/9': 'unused'}
-  names = readable_names.make_names(labels, given)
+  names = readable_names.make_names(vocabulary, given)
   assert names.entities == {
     '/m/1': 'Alien (/m/1)',
     '/m/2': 'Alien (/m/2)',
@@ -58,25 +59,22 @@ def test_given_names_win_and_shared_ones_show_the_label():
   assert names.relations == {'r': 'role'}
 
 
-def test_a_name_that_is_another_label_is_not_given_twice():
-  labels = vocabulary.Vocabulary(('a', 'b'), ())
-  names = readable_names.make_names(labels, {'a': 'b'}).entities
+def test_a_name_that_is_another_label_is_not_used_twice():
+  vocabulary = small.labels(('a', 'b'), ())
+  names = readable_names.make_names(vocabulary, {'a': 'b'}).entities
   assert len(set(names.values())) == 2
 
 
 def test_all_names_of_a_real_vocabulary_differ(benchmark_folder):
   folder = benchmark_folder('FB15k')
   given = readable_names.read_names(folder / 'entity2text.txt.xz')
-  labels = tuple(
-    readable_names.read_names(folder / 'relation2text.txt.xz')
-  )  # only for the labels
+  # The relations are labels without names here.
+  relations = tuple(readable_names.read_names(folder / 'relation2text.txt.xz'))
   entities = tuple(given)
-  names = readable_names.make_names(
-    vocabulary.Vocabulary(entities, labels), given
-  )
+  names = readable_names.make_names(small.labels(entities, relations), given)
   assert names.entities['/m/09gq0x5'] == "The King's Speech"
   assert len(set(names.entities.values())) == len(entities) == 14951
-  assert len(set(names.relations.values())) == len(labels) == 1345
+  assert len(set(names.relations.values())) == len(relations) == 1345
   lengths = sorted(map(len, names.relations.values()))
   assert lengths[len(lengths) // 2] < 50
 
@@ -93,7 +91,7 @@ def test_names_are_read_from_compressed_files(tmp_path):
     ('a\tb\nc\n', r"names:2: 'c': expected a label, a tab and a name, got 1"),
     ('a\tb\tc\n', 'got 3 fields'),
     ('a\t\n', '1 of them empty'),
-    ('a\tb\na\tc\n', "names:2: 'a' is 'c' here and 'b' further up"),
+    ('a\tb\na\tc\n', "names:2: 'a' is named 'c' here and 'b' before"),
   ],
 )
 def test_wrong_lines_are_errors(tmp_path, text, error):
