@@ -97,7 +97,8 @@ def command_line() -> str:
     '# Command line',
     '`coke` and `python -m coke_jax.main` are the same program. `--mode` '
     'selects what it does; a flag that the mode does not use is an error. '
-    'Words in a flag are joined by dashes or underscores.',
+    'Words in a flag are joined by dashes or underscores. Flags that begin '
+    'with `--config.` set [config fields](settings.md).',
     '## For every mode',
   ]
   flag: Any
@@ -110,7 +111,7 @@ def command_line() -> str:
     _definition(
       '`--config.<group>.<field>=<value>`',
       'override',
-      'Sets a [config field](settings.md) for this run.',
+      'Sets a field of the config. The page of config fields lists them.',
     )
   )
   for mode, command in commands.COMMANDS.items():
@@ -194,8 +195,10 @@ def _definition(term: str, anchor: str, text: str, notes: str = '') -> str:
 
 
 def _escape(text: str) -> str:
-  """Escapes what Markdown or HTML would take for markup, except in `code`."""
-  pieces = re.split('(`[^`]*`)', text)
+  """Escapes markup of Markdown and HTML, and formats flags as `code`."""
+  pieces = re.split(
+    '(`[^`]*`)', re.sub('(?<![`-])--[a-z][a-z-]*', r'`\g<0>`', text)
+  )
   return ''.join(
     piece
     if piece.startswith('`')
