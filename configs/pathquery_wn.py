@@ -2,8 +2,12 @@
 
 python -m coke_jax.main --config=configs/pathquery_wn.py
 
-The released implementation's setting. --config.data.max_path_length=k trains on
-the paths of at most k relations, as in the rows of the paper's table.
+This is the setting of the paper's released implementation, for a GPU or TPU.
+The paper reports a mean quantile of .942 and hits@10 of .679. The flag
+--config.data.max_path_length=k limits training to paths of at most k relations,
+as in the rows of the paper's table. The paths were sampled from WordNet. They
+have no public address: put the files `train`, `dev` and `test` into
+$COKE_DATA_DIR/PathQueryWN.
 """
 
 import ml_collections

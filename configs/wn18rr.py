@@ -1,6 +1,10 @@
-"""WN18RR with the paper's setting (reported there: MRR .484, hits@10 .553).
+"""WN18RR (Dettmers et al., 2018) with the paper's setting.
 
 python -m coke_jax.main --config=configs/wn18rr.py
+
+WN18RR is WN18 without inverse relations. The paper reports MRR .484 and hits@10
+.553. Trains 12 blocks for 1,000 epochs, which takes days to weeks on a CPU: use
+a GPU or TPU. Downloads the graph from https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections
