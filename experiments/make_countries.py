@@ -29,12 +29,12 @@ HELD_OUT_SHARE = 0.12  # of what can be held out, once for valid, once for test
 RELATIONS = {
   'capital': 'the seat of government of a country',
   'borders': 'two countries that share a land border; symmetric',
-  'region': 'the continent-sized region a country counts to',
-  'subregion': 'the part of that region',
-  'intermediate_region': 'the part of that subregion, where there is one',
+  'region': 'the continent-sized region that a country belongs to',
+  'subregion': 'the part of that region that a country belongs to',
+  'intermediate_region': 'the part of that subregion, if there is one',
   'part_of': 'intermediate region in subregion, subregion in region',
   'official_language': 'a language of a country',
-  'currency': 'money that a country uses, with its ISO 4217 code',
+  'currency': 'a currency that a country uses, with its ISO 4217 code',
   'time_zone': 'an offset from UTC that is in use in a country',
   'province': 'a first-level division of a country',
   'demonym': 'what the people of a country are called',
@@ -169,7 +169,7 @@ README = """\
 # countries
 
 A small graph of real facts with readable labels: {entities:,} entities,
-{relations} relations, {triples:,} triples. One triple a line, sorted, UTF-8:
+{relations} relations, {triples:,} triples. One triple per line, sorted, UTF-8:
 `head TAB relation TAB tail`.
 
 Made from version {version} of the Python package
@@ -178,35 +178,39 @@ Made from version {version} of the Python package
     pip install {package}=={version}
     python experiments/make_countries.py --seed {seed}
 
-It is a toy for trying things out. The facts are those of that package, slips
-and outdated ones included, apart from the ones listed at the end of the next
-section. "Official language" is what the package lists as a country's languages.
+The graph is meant for trying things out. The facts are those of that package,
+including wrong and outdated ones, except for the changes listed at the end of
+the next section. The official languages are the languages that the package
+lists for a country.
 
 | file | triples | held out, by relation |
 |---|---|---|
 {split_rows}
 
-| relation | triples | means | example |
+| relation | triples | meaning | example |
 |---|---|---|---|
 {relation_rows}
 
 ## How it was made
 
-- **Labels.** Countries have their common names; the codes of neighbours,
-  languages and currencies became names. One label means one thing: where two
-  kinds of things share a name, the suffix tells, as in `Luxembourg` (the
-  country), `Luxembourg (city)` and `Luxembourg (province of Belgium)`.
-  Provinces and cities of the same name in two countries are different things.
-- **Symmetric facts.** `borders` holds in both directions: where the source has
-  only one, the other was added ({mirrored} of them). The two directions of a
-  border are always in the same file, so that none gives the other away.
+- **Labels.** Countries have their common names. The codes of neighbours,
+  languages and currencies are replaced by names. Each label has one meaning: if
+  two kinds of entities share a name, a suffix distinguishes them, as in
+  `Luxembourg` (the country), `Luxembourg (city)` and `Luxembourg (province of
+  Belgium)`. Provinces and cities of the same name in two countries are
+  different entities.
+- **Symmetric facts.** Every `borders` fact is present in both directions. If
+  the source has only one, the other was added ({mirrored} of them). Both
+  directions are in the same file, so that no held-out border is the mirror
+  image of a training triple.
 - **Facts that follow from others.** A country's region follows from its
-  subregion, and its subregion from its intermediate region; the three are split
-  apart, so that most held-out `region` facts can be worked out from train.
+  subregion, and its subregion from its intermediate region. These relations are
+  split independently, so that most held-out `region` facts can be inferred from
+  train.
 - **Split.** Every entity and every relation of valid and test occurs in train.
-  So a triple with an entity that occurs nowhere else (a province, most
-  capitals, demonyms and codes) is in train; {share:.0%} of what can be held
-  out, relation by relation, is in valid and as much in test.
+  A triple with an entity that occurs in no other triple (a province, most
+  capitals, demonyms and codes) is therefore in train. Of the other triples of
+  each relation, {share:.0%} are in valid and {share:.0%} in test.
 - **Left out or changed**, with the number of facts or records; the script
   prints each of them:
 
