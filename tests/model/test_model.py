@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
@@ -22,30 +23,7 @@ PAPER_PARAMETERS = [
 
 
 def small_model(**changes):
-  settings = {
-    'num_entities': 9,
-    'num_tokens': 15,
-    'pad_id': 14,
-    'max_length': 5,
-    'num_layers': 2,
-    'hidden_size': 8,
-    'num_heads': 2,
-    'feed_forward_size': 12,
-    'dropout': 0.0,
-  }
-  return encoder.CoKE(**{**settings, **changes})
-
-
-def random_params(coke, seed=0, scale=0.5):
-  """Parameters large enough that every part of the model matters."""
-  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
-  generator = np.random.default_rng(seed)
-  return jax.tree.map(
-    lambda leaf: jnp.asarray(
-      generator.normal(size=leaf.shape) * scale, jnp.float32
-    ),
-    shapes,
-  )
+  return small.coke(9, 4, max_length=5, **changes)
 
 
 def oracle_params(stored):
@@ -154,7 +132,7 @@ def test_parameter_count_is_the_papers(name, entities, relations, millions):
 
 def test_masked_state_equals_the_full_encoding():
   coke = small_model()
-  params = {'params': random_params(coke)}
+  params = {'params': small.random_params(coke)}
   tokens = jnp.array(
     [[13, 10, 3, 14, 14], [2, 9, 11, 12, 13], [1, 13, 4, 5, 6]]
   )
@@ -168,7 +146,7 @@ def test_masked_state_equals_the_full_encoding():
 
 def test_padding_is_invisible():
   coke = small_model()
-  params = {'params': random_params(coke)}
+  params = {'params': small.random_params(coke)}
   short = coke.apply(params, jnp.array([[13, 10, 3]]), jnp.array([0]))
   padded = coke.apply(params, jnp.array([[13, 10, 3, 14, 14]]), jnp.array([0]))
   np.testing.assert_allclose(short, padded, rtol=1e-5, atol=1e-6)
@@ -177,7 +155,7 @@ def test_padding_is_invisible():
 def test_remat_changes_nothing():
   tokens, position = jnp.array([[13, 10, 3], [2, 9, 13]]), jnp.array([0, 2])
   plain, remat = small_model(), small_model(remat=True)
-  params = random_params(plain)
+  params = small.random_params(plain)
 
   def gradient(coke):
     def objective(p):
@@ -194,7 +172,7 @@ def test_remat_changes_nothing():
 
 def test_bfloat16_products_stay_close_and_return_float32():
   exact, short = small_model(), small_model(dtype=jnp.bfloat16)
-  params = {'params': random_params(exact, scale=0.2)}
+  params = {'params': small.random_params(exact, scale=0.2)}
   tokens, position = jnp.array([[13, 10, 3]]), jnp.array([0])
   expected = exact.apply(params, tokens, position)
   got = short.apply(params, tokens, position)
@@ -205,7 +183,7 @@ def test_bfloat16_products_stay_close_and_return_float32():
 
 def test_dropout_is_drawn_for_every_row_and_place():
   coke = small_model(dropout=0.5)
-  params = {'params': random_params(coke)}
+  params = {'params': small.random_params(coke)}
   tokens = jnp.tile(jnp.array([[13, 10, 3]]), (4, 1))
   position = jnp.zeros(4, jnp.int32)
 
@@ -235,5 +213,7 @@ def test_longer_sequences_than_built_for_are_refused():
   coke = small_model()
   with pytest.raises(ValueError, match=r'6 tokens.*at most 5'):
     coke.apply(
-      {'params': random_params(coke)}, jnp.zeros((1, 6), int), jnp.zeros(1, int)
+      {'params': small.random_params(coke)},
+      jnp.zeros((1, 6), int),
+      jnp.zeros(1, int),
     )
