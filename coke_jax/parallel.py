@@ -1,8 +1,8 @@
-"""Several devices: the only place that says pmap or mesh.
+"""Runs functions on several devices; the only module that uses pmap and meshes.
 
-The state keeps its natural shapes and is replicated; a batch is cut along its
-first axis, one piece a device. Functions that run on the devices see one piece
-and meet the others by `sum_over_devices`.
+The state keeps its shapes and is replicated. A batch is split along its first
+axis, one piece per device. Functions on the devices see one piece and combine
+their results with `sum_over_devices`.
 """
 
 import pathlib
@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 
 from coke_jax import errors
@@ -20,34 +19,34 @@ _AXIS = 'devices'
 
 
 class DeviceError(errors.CokeError, ValueError):
-  """Something that the devices at hand cannot do."""
+  """A batch that the devices cannot share evenly."""
 
 
 def num_devices() -> int:
-  """Devices that a batch is spread over."""
+  """Returns the number of devices that share a batch."""
   return jax.local_device_count()
 
 
 def describe_devices() -> str:
-  """The devices in words, such as `1 x cpu` or `4 x NVIDIA H100`."""
+  """Describes the devices, such as `1 x cpu` or `4 x NVIDIA H100`."""
   return f'{num_devices()} x {jax.local_devices()[0].device_kind}'
 
 
 def map_devices(
   function: Callable[..., Any], *, donate_state: bool = False
 ) -> Callable[..., Any]:
-  """Compiles function(state, batch, extra) to run on every device at once.
+  """Compiles function(state, batch, extra) to run on all devices.
 
   Args:
-    function: `state` and `extra` are the same on all devices, `batch` is each
-      device's piece. What it returns must be (replicated, per_device): the
-      first the same on all devices, made so by `sum_over_devices`; the second
-      gets a leading axis of devices. (If `state` is one array alone and `extra`
-      is None, jax 0.10.2 cuts the wrong array; a model has many.)
-    donate_state: reuse the memory of `state` for what comes back.
+    function: `state` and `extra` are the same on all devices, `batch` is the
+      device's piece. Returns a pair (replicated, per_device): the first must be
+      equal on all devices, by `sum_over_devices`; the second gets a leading
+      axis of devices. Known issue (jax 0.10.2): `in_axes` is misapplied if
+      `state` is a single array and `extra` is None.
+    donate_state: whether to reuse the memory of `state` for the result.
 
   Returns:
-    A function of a replicated state, a batch from `shard`, and extra.
+    A function of a replicated state, a batch from `shard`, and `extra`.
   """
   return jax.pmap(
     function,
@@ -59,32 +58,32 @@ def map_devices(
 
 
 def sum_over_devices(tree: Any) -> Any:
-  """The sum of each leaf over all devices; inside `map_devices` only."""
+  """Sums each leaf over all devices; only inside `map_devices`."""
   return jax.lax.psum(tree, _AXIS)
 
 
 def device_index() -> jax.Array:
-  """The number of this device; inside `map_devices` only."""
+  """Returns the index of this device; only inside `map_devices`."""
   return jax.lax.axis_index(_AXIS)
 
 
 def replicate(tree: Any) -> Any:
-  """Places a tree on every device, whole, with its natural shapes."""
+  """Copies a tree to every device, with unchanged shapes."""
   mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (_AXIS,))
   whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-  # A copy, because a buffer that is donated later must be nobody else's.
+  # Copy first, because the buffers may be donated later.
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
 def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
-  """Cuts arrays [..., B, ...] into [devices, ..., B / devices, ...].
+  """Splits arrays [..., B, ...] into [devices, ..., B / devices, ...].
 
   Args:
     batch: arrays with B rows each.
-    axis: where their rows are.
+    axis: the axis of the rows.
 
   Raises:
-    DeviceError: B does not divide by the number of devices.
+    DeviceError: B is not a multiple of the number of devices.
   """
   check_divides(next(iter(batch.values())).shape[axis], 'a batch')
   return {
@@ -96,7 +95,15 @@ def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
 
 
 def check_divides(batch_size: int, what: str) -> None:
-  """Raises DeviceError unless the devices can share a batch evenly."""
+  """Checks that the devices can share a batch evenly.
+
+  Args:
+    batch_size: rows over all devices.
+    what: names the batch in the error.
+
+  Raises:
+    DeviceError: it is not a multiple of the number of devices.
+  """
   count = num_devices()
   if batch_size % count:
     smaller = batch_size - batch_size % count
@@ -108,8 +115,8 @@ def check_divides(batch_size: int, what: str) -> None:
     )
 
 
-def prepare_jax(config: ml_collections.ConfigDict) -> None:
-  """Turns on the persistent compilation cache that a config names."""
-  if config.compilation_cache_dir:
-    folder = pathlib.Path(config.compilation_cache_dir).expanduser()
-    jax.config.update('jax_compilation_cache_dir', str(folder))
+def use_compilation_cache(folder: str) -> None:
+  """Makes jax keep compiled programs in a folder; empty: no change."""
+  if folder:
+    path = pathlib.Path(folder).expanduser()
+    jax.config.update('jax_compilation_cache_dir', str(path))

@@ -1,7 +1,7 @@
-"""What a config asks to learn: link prediction on triples, or path queries.
+"""From a config to data, task and model.
 
-A task knows its data, the queries to train on, and how it is measured. The
-rest of the program treats all tasks alike.
+A task is link prediction on triples or path queries. It provides the data, the
+queries to train on, and the evaluation protocol.
 """
 
 import time
@@ -27,7 +27,7 @@ from coke_jax.model import encoder
 
 
 class Task(Protocol):
-  """See `link_prediction.LinkPrediction` and `path_queries.PathQueries`."""
+  """A learning task: `LinkPrediction` or `PathQueries`."""
 
   @property
   def data(self) -> arrays.DataSet:
@@ -35,10 +35,10 @@ class Task(Protocol):
 
   @property
   def max_length(self) -> int:
-    """Tokens in the longest sequence that will be asked."""
+    """Tokens in the longest sequence of training and evaluation."""
 
   def training_queries(self) -> queries.Queries:
-    """What to train on, one row an instance."""
+    """Returns the queries to train on, with one answer each."""
 
   def evaluate(
     self,
@@ -49,31 +49,31 @@ class Task(Protocol):
     choosing: bool,
     progress: str = '',
   ) -> dict[str, Any]:
-    """The results of a split, as `results.json` holds them."""
+    """Evaluates a split and returns the content of `results.json`."""
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """What the best checkpoint is chosen by, the higher the better."""
+    """Returns the metric that chooses the best checkpoint; higher is better."""
 
   def describe(self, results: dict[str, Any]) -> str:
-    """The metrics of a validation in one line."""
+    """Formats the main metrics of a validation as one line."""
 
   def format_table(self, results: dict[str, Any]) -> str:
-    """The results for a person."""
+    """Formats the results as a table."""
 
 
 def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
-  """The task that a config describes, on data that was read before."""
+  """Creates the task that a config describes on a data set."""
   if isinstance(data, paths_lib.PathData):
     return path_queries.PathQueries(data, config.data.max_path_length)
   return link_prediction.LinkPrediction(data)
 
 
 def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
-  """Finds and reads the data that a config names, and says what was read.
+  """Finds and reads the data set of a config, and prints its counts.
 
   Raises:
-    text_files.DataError: it cannot be found or read, or a known data set has
-      other counts than published.
+    text_files.DataError: the data set cannot be found or read, or the counts
+      of a known data set differ from the published ones.
   """
   settings = config.data
   folder = benchmarks.locate(settings.name, settings.dir or None)
@@ -113,7 +113,7 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
 
 
 def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:
-  """How the lines of path files are laid out, by a config."""
+  """Returns the line format of path files that a config describes."""
   settings = config.data
   return paths_lib.PathFormat(
     settings.delimiter, settings.relation_delimiter, settings.inverse_marker
@@ -125,12 +125,13 @@ def build_model(
   vocabulary: vocabulary_lib.Vocabulary,
   max_length: int = 3,
 ) -> encoder.CoKE:
-  """The model that a config describes, for the labels of a data set.
+  """Builds the encoder that a config describes; creates no parameters.
 
   Args:
-    config: the settings.
-    vocabulary: the labels.
-    max_length: tokens in the longest sequence; 3 for triples.
+    config: valid settings.
+    vocabulary: the labels of the data set.
+    max_length: tokens in the longest sequence; 3 for triples, see
+      `Task.max_length`.
   """
   settings = config.model
   return encoder.CoKE(

@@ -29,7 +29,7 @@ import safetensors.numpy
 from coke_jax import errors, parallel, tasks, version
 from coke_jax.data import arrays, atomic_files
 from coke_jax.model import encoder
-from coke_jax.storage import checkpoints, checksums, workdir
+from coke_jax.storage import checksums, json_files, workdir
 
 FORMAT = 1  # of the folder; a program that knows another one refuses it
 
@@ -81,7 +81,8 @@ def write(run: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
   place = workdir.Workdir(run)
   config, data = place.config(), place.data()
   task = tasks.make_task(config, data)
-  params, step = workdir.load_best_params(config, task, place)
+  model = tasks.build_model(config, data.vocabulary, task.max_length)
+  params, step = place.best_params(encoder.param_shapes(model))
   results = _results_of(place, step)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
@@ -89,10 +90,10 @@ def write(run: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
       unfinished.mkdir(parents=True)
       _write_params(unfinished / _MODEL, params, step)
       _write_arrays(unfinished / _DATA, arrays.to_arrays(data))
-      workdir.write_json(unfinished / _CONFIG, config.to_dict())
-      workdir.write_vocabulary(unfinished / _VOCABULARY, data.vocabulary)
+      json_files.write_json(unfinished / _CONFIG, config.to_dict())
+      json_files.write_vocabulary(unfinished / _VOCABULARY, data.vocabulary)
       if results is not None:
-        workdir.write_json(unfinished / _RESULTS, results)
+        json_files.write_json(unfinished / _RESULTS, results)
       checksums.write(unfinished)
       read(unfinished)
       unfinished.rename(goal)
@@ -119,8 +120,8 @@ def read(folder: str | os.PathLike[str]) -> Exported:
     for name in (_CONFIG, _VOCABULARY, _DATA):
       if not (place / name).is_file():
         raise ExportError(f'{place}: no {name}: expected an exported model')
-    config = workdir.read_config(place / _CONFIG)
-    vocabulary = workdir.read_vocabulary(place / _VOCABULARY)
+    config = json_files.read_config(place / _CONFIG)
+    vocabulary = json_files.read_vocabulary(place / _VOCABULARY)
   except (checksums.ChecksumError, workdir.WorkdirError) as error:
     raise ExportError(str(error)) from error
   saved = _read_arrays(place / _DATA)
@@ -129,8 +130,9 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   except (KeyError, TypeError, ValueError) as error:
     raise ExportError(f'{place / _DATA}: cannot be used: {error}') from error
   task = tasks.make_task(config, data)
-  model = tasks.build_model(config, vocabulary, task.max_length)
-  shapes = jax.eval_shape(lambda: encoder.init_params(model, seed=0))
+  shapes = encoder.param_shapes(
+    tasks.build_model(config, vocabulary, task.max_length)
+  )
   params = _read_params(place / _MODEL, metadata, shapes)
   return config, data, parallel.replicate(params), metadata['step']
 
@@ -140,7 +142,7 @@ def _results_of(place: workdir.Workdir, step: int) -> dict[str, Any] | None:
   path = place.folder / _RESULTS
   if not path.exists():
     return None
-  results = workdir.read_json(path)
+  results = json_files.read_json(path)
   same = isinstance(results, dict) and results.get('step') == step
   return results if same else None
 
@@ -148,7 +150,7 @@ def _results_of(place: workdir.Workdir, step: int) -> dict[str, Any] | None:
 def _write_params(path: pathlib.Path, params: Any, step: int) -> None:
   params = jax.device_get(params)
   metadata = {'format': FORMAT, 'version': version.__version__, 'step': step}
-  signed = {**metadata, 'sha256': checkpoints.digest(params, metadata)}
+  signed = {**metadata, 'sha256': checksums.of_arrays(params, metadata)}
   flat = flax.traverse_util.flatten_dict(params, sep='/')
   _write_arrays(path, flat, {_METADATA: json.dumps(signed)})
 
@@ -205,7 +207,7 @@ def _read_params(
       )
   params = flax.traverse_util.unflatten_dict(flat, sep='/')
   unsigned = {key: metadata[key] for key in metadata if key != 'sha256'}
-  if checkpoints.digest(params, unsigned) != metadata.get('sha256'):
+  if checksums.of_arrays(params, unsigned) != metadata.get('sha256'):
     raise ExportError(
       f'{path}: is damaged: its content is not what was exported'
     )

@@ -1,14 +1,16 @@
-"""From a folder to a model that can be asked."""
+"""Loads a trained model from a folder."""
 
 import os
 import pathlib
 
-from coke_jax import tasks
+from coke_jax import parallel, tasks
+from coke_jax.model import encoder
 from coke_jax.predict import export
 from coke_jax.predict import model as model_lib
-from coke_jax.storage import workdir
+from coke_jax.storage import workdir as workdir_lib
 
-# A small model that ships with the package, trained by configs/example.py.
+# The folder of a small model that ships with the package, trained with
+# configs/example.py.
 EXAMPLE_MODEL = (
   pathlib.Path(__file__).resolve().parents[1]
   / 'data'
@@ -18,24 +20,31 @@ EXAMPLE_MODEL = (
 
 
 def load(folder: str | os.PathLike[str]) -> model_lib.Model:
-  """The model of a work folder, with the parameters that validated best.
+  """Loads a trained model with the parameters of its best checkpoint.
+
+  Only the parameters are read; no optimizer state.
 
   Args:
-    folder: a work folder, or an exported one.
+    folder: a work folder, or the folder of an exported model.
+
+  Returns:
+    The model, its parameters on all local devices.
 
   Raises:
-    workdir.WorkdirError: the folder holds no run, or a damaged one.
-    checkpoints.CheckpointError: it has no usable checkpoint.
-    export.ExportError: it was exported, and is damaged.
+    workdir.WorkdirError: the folder contains no run, or a damaged one.
+    checkpoints.CheckpointError: there is no usable checkpoint.
+    export.ExportError: the folder is an exported model that is damaged.
   """
   if export.is_export(folder):
     config, data, params, _ = export.read(folder)
     task = tasks.make_task(config, data)
   else:
-    place = workdir.Workdir(folder)
-    config = place.config()
-    task = tasks.make_task(config, place.data())
-    params, _ = workdir.load_best_params(config, task, place)
+    workdir = workdir_lib.Workdir(folder)
+    config = workdir.config()
+    task = tasks.make_task(config, workdir.data())
+    model = tasks.build_model(config, task.data.vocabulary, task.max_length)
+    params, _ = workdir.best_params(encoder.param_shapes(model))
+    params = parallel.replicate(params)
   longest = min(config.data.max_path_length, task.max_length - 2)
   model = tasks.build_model(config, task.data.vocabulary, task.max_length)
   return model_lib.Model(model, params, task.data, longest)

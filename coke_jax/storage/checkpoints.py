@@ -1,17 +1,20 @@
-"""Checkpoints of a training: the last ones and the best, checked when read.
+"""Checkpoints of a training: the newest two and the best, verified on reading.
 
-The only file that calls orbax. Every checkpoint holds the state and a small
-JSON; its SHA-256 covers both, because a flipped byte in a data file would
-otherwise come back as a wrong number without a word. The JSON lists the
-checksums of the files as well, so that damaged ones are not even opened.
+The only module that calls orbax. A checkpoint is a folder with three items:
+
+params    the model's parameters, all that prediction needs
+training  the rest of the training state, needed to resume
+metadata  a small JSON object
+
+Orbax restores a flipped byte in an array file silently as a wrong number, so
+the metadata lists the SHA-256 of every file and of every item's arrays. Damaged
+files are detected before orbax opens them.
 """
 
-import functools
-import hashlib
 import json
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -21,28 +24,30 @@ from coke_jax import errors
 from coke_jax.data import atomic_files
 from coke_jax.storage import checksums, orbax_noise
 
-_KEPT = 2  # the newest checkpoints, in case the last one is damaged
-_METADATA = ('metadata', 'metadata')  # where orbax writes the JSON
+_KEPT = 2  # newest checkpoints that are kept, in case the last one is damaged
+_METADATA = ('metadata', 'metadata')  # path of the JSON below a checkpoint
 _DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
 
-Restored = tuple[Any, dict[str, Any]]  # a state and its metadata
+State = Mapping[str, Any]  # trees of arrays by item: `params` and `training`
+Restored = tuple[dict[str, Any], dict[str, Any]]  # state and metadata
 
 
 class CheckpointError(errors.CokeError, RuntimeError):
-  """No usable checkpoint, or one that could not be written."""
+  """No usable checkpoint, or a checkpoint that could not be written."""
 
 
 class Checkpoints:
-  """The checkpoints below a folder; use it as a context manager."""
+  """The checkpoints below a folder, as a context manager."""
 
   def __init__(self, folder: pathlib.Path, *, writing: bool, run: str = ''):
     """Opens a folder of checkpoints.
 
     Args:
-      folder: need not be there yet.
-      writing: whether checkpoints will be saved; reading changes nothing.
-      run: whose checkpoints these are, in any words; those of another run are
-        not used. Empty: unknown.
+      folder: the folder; it need not exist.
+      writing: whether checkpoints will be saved. Without it, nothing in the
+        folder is changed.
+      run: identifies the training that the checkpoints belong to; checkpoints
+        of another run are refused. Empty: not checked.
 
     Raises:
       CheckpointError: the folder cannot be opened.
@@ -57,7 +62,7 @@ class Checkpoints:
         f'{self._folder}: is a file: expected the folder of the checkpoints'
       )
     if writing or folder.is_dir():
-      ocp = _orbax()
+      ocp = orbax_noise.import_orbax()
       options = ocp.CheckpointManagerOptions(
         preservation_policy=_Preservation(self),
         create=writing,
@@ -67,11 +72,13 @@ class Checkpoints:
       )
       try:
         self._manager = ocp.CheckpointManager(
-          self._folder, options=options, item_names=('state', 'metadata')
+          self._folder,
+          options=options,
+          item_names=('params', 'training', 'metadata'),
         )
-      except Exception as error:  # orbax raises whatever its layers raise
+      except Exception as error:  # Orbax documents no exception types.
         raise CheckpointError(
-          f'{self._folder}: cannot be opened: {_reason(error)}'
+          f'{self._folder}: cannot be opened: {orbax_noise.reason(error)}'
         ) from error
 
   def __enter__(self) -> 'Checkpoints':
@@ -82,67 +89,77 @@ class Checkpoints:
       self._manager.close()
 
   def steps(self) -> list[int]:
-    """The steps that have a checkpoint, the newest first."""
+    """Returns the steps that have a checkpoint, newest first."""
     if self._manager is None:
       return []
     return sorted(self._manager.all_steps(), reverse=True)
 
-  def save(self, step: int, state: Any, metadata: dict[str, Any]) -> None:
-    """Writes a checkpoint, or only the metadata if the step has one already.
+  def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
+    """Writes a checkpoint, or only its metadata if the step has one already.
 
-    When it is written, only the last two checkpoints and the best one are kept.
-    Damaged ones that were met before are moved out of the way.
+    Afterwards only the newest two checkpoints and the best one are kept.
+    Checkpoints that were found damaged are moved to `damaged_checkpoints`.
 
     Args:
-      step: its number.
-      state: a tree of arrays; the same one if the step has a checkpoint.
-      metadata: what JSON can hold, comes back with the state. `best_step` says
-        which checkpoint is the best so far, None if it cannot be told yet.
+      step: the number of the checkpoint.
+      state: the items `params` and `training`, trees of arrays. They must be
+        unchanged if the step already has a checkpoint.
+      metadata: a JSON object, returned with the state. `step` is the step, and
+        `best_step` the step of the best checkpoint so far, or None.
 
     Raises:
-      CheckpointError: it was not written.
+      CheckpointError: the checkpoint could not be written.
     """
     assert self._manager is not None, 'opened for reading'
     self._best_step = metadata['best_step']
-    host = jax.device_get(state)
-    described = {**metadata, 'run': self._run}
+    host = jax.device_get(dict(state))
+    described = {**metadata, 'run': self._run, 'arrays': _arrays(host)}
     try:
-      self._set_damaged_aside()
+      self._move_damaged_away()
       if step in self.steps():
         old = self._metadata(step)
-        if old.pop('sha256', None) != digest(host, old):
+        if old['arrays'] != described['arrays']:
           raise CheckpointError(
             f'{self._folder}: the checkpoint of step {step} holds another '
             'state than the training: move it away'
           )
       else:
-        self._write(step, host, old := described)
-      # Listed only now that they are there. A kill before this, or an earlier
-      # version of this program, leaves a whole checkpoint without a list.
-      listed = old.get('files') or checksums.of_tree(self._place(step, 'state'))
+        self._write(step, host, described)
+        old = described
+      # The files are listed after orbax has written them. A process killed in
+      # between leaves a whole checkpoint without a list.
+      listed = old.get('files') or {
+        name: sha256
+        for name, sha256 in checksums.of_tree(self._place(step)).items()
+        if name.split('/')[0] in host
+      }
       described = {**described, 'files': listed}
       if described != old:
-        text = json.dumps(_signed(host, described))
+        text = json.dumps(_signed(described))
         with atomic_files.whole_file(
           self._place(step, *_METADATA)
         ) as unfinished:
           unfinished.write_text(text, encoding='utf-8')
     except CheckpointError:
       raise
-    except Exception as error:  # as above: a full disk has many names
+    except Exception as error:  # Orbax documents no exception types.
       raise CheckpointError(
         f'{self._folder}: the checkpoint of step {step} cannot be written: '
-        f'{_reason(error)}'
+        f'{orbax_noise.reason(error)}'
       ) from error
 
-  def latest(self, template: Any) -> Restored | None:
-    """The newest usable (state, metadata), or None if none was ever saved.
+  def latest(self, template: State) -> Restored | None:
+    """Returns the newest usable state and its metadata.
 
     Args:
-      template: a tree of arrays, or of their shapes and dtypes, like the state.
+      template: trees of arrays, or of their shapes and dtypes, for the items
+        to restore: `params` alone, or `params` and `training`.
+
+    Returns:
+      State and metadata, or None if no checkpoint was ever saved.
 
     Raises:
-      CheckpointError: there are checkpoints and none can be used.
+      CheckpointError: there are checkpoints, but none is usable.
     """
     steps = self.steps()
     for step in steps:
@@ -157,8 +174,12 @@ class Checkpoints:
       )
     return None
 
-  def best(self, template: Any) -> Restored | None:
-    """The (state, metadata) that validated best; without any, the newest."""
+  def best(self, template: State) -> Restored | None:
+    """Returns the best state and its metadata; arguments as in `latest`.
+
+    Falls back to the newest usable checkpoint if no validation has chosen a
+    best one, or if the best one is damaged.
+    """
     latest = self.latest(template)
     if latest is None or latest[1]['best_step'] in (None, latest[1]['step']):
       return latest
@@ -175,27 +196,38 @@ class Checkpoints:
       )
       return latest
 
-  def _restore(self, step: int, template: Any) -> Restored:
+  def _restore(self, step: int, template: State) -> Restored:
     assert self._manager is not None, 'there are no checkpoints'
     shapes = jax.tree.map(
-      lambda leaf: np.empty(leaf.shape, dtype=leaf.dtype), template
+      lambda leaf: np.empty(leaf.shape, dtype=leaf.dtype), dict(template)
     )
     place = f'{self._folder}: the checkpoint of step {step}'
-    ocp = _orbax()
+    ocp = orbax_noise.import_orbax()
     try:
       metadata = self._metadata(step)
-      checksums.compare(
-        self._place(step, 'state'), metadata.get('files', {}), 'its metadata'
-      )
+      listed = {
+        name: sha256
+        for name, sha256 in metadata.pop('files', {}).items()
+        if name.split('/')[0] in shapes
+      }
+      checksums.compare(self._place(step), listed, 'its metadata')
       with orbax_noise.silenced():
         restored = self._manager.restore(
           step,
-          args=ocp.args.Composite(state=ocp.args.StandardRestore(shapes)),
+          args=ocp.args.Composite(
+            **{
+              item: ocp.args.StandardRestore(tree)
+              for item, tree in shapes.items()
+            }
+          ),
         )
-      state = jax.tree.map(np.asarray, restored['state'])
-    except Exception as error:  # orbax raises whatever its layers raise
+      state = {
+        item: jax.tree.map(np.asarray, restored[item]) for item in shapes
+      }
+      saved = metadata.pop('arrays')
+    except Exception as error:  # Orbax documents no exception types.
       raise CheckpointError(
-        f'{place} cannot be read: {_reason(error)}'
+        f'{place} cannot be read: {orbax_noise.reason(error)}'
       ) from error
     for path, got in jax.tree_util.tree_leaves_with_path(state):
       expected = dict(jax.tree_util.tree_leaves_with_path(shapes))[path]
@@ -205,30 +237,29 @@ class Checkpoints:
           f'{jax.tree_util.keystr(path)} has the shape {got.shape}, expected '
           f'{expected.shape}'
         )
-    if metadata.pop('sha256', None) != digest(state, metadata):
+    if _arrays(state) != {item: saved.get(item) for item in state}:
       raise CheckpointError(
-        f'{place} is damaged: its content is not what was saved'
+        f'{place} is damaged: its arrays differ from those that were saved'
       )
-    metadata.pop('files', None)
-    if metadata.get('step', step) != step:
+    if metadata['step'] != step:
       raise CheckpointError(
         f'{place} is the one of step {metadata["step"]}, under another name'
       )
-    run = metadata.pop('run', '')
+    run = metadata.pop('run')
     if run and self._run and run != self._run:
       raise CheckpointError(f'{place} is of another run')
     return state, metadata
 
-  def _write(self, step: int, host: Any, described: dict[str, Any]) -> None:
-    """Writes a whole checkpoint; old ones that are not kept go."""
+  def _write(self, step: int, host: State, described: dict[str, Any]) -> None:
+    """Writes a whole checkpoint; orbax then deletes those no longer kept."""
     assert self._manager is not None
-    ocp = _orbax()
+    ocp = orbax_noise.import_orbax()
     with orbax_noise.silenced():
       saved = self._manager.save(
         step,
         args=ocp.args.Composite(
-          state=ocp.args.StandardSave(host),
-          metadata=ocp.args.JsonSave(_signed(host, described)),
+          metadata=ocp.args.JsonSave(_signed(described)),
+          **{item: ocp.args.StandardSave(host[item]) for item in host},
         ),
       )
     if not saved:
@@ -240,12 +271,15 @@ class Checkpoints:
     return self._folder.joinpath(f'step_{step}', *names)
 
   def _metadata(self, step: int) -> dict[str, Any]:
-    """What a checkpoint says of itself, with its SHA-256."""
-    text = self._place(step, *_METADATA).read_text(encoding='utf-8')
-    return dict(json.loads(text))
+    """Returns the metadata of a checkpoint, verified, without its checksum."""
+    path = self._place(step, *_METADATA)
+    metadata = dict(json.loads(path.read_text(encoding='utf-8')))
+    if metadata.pop('sha256', None) != checksums.of_json(metadata):
+      raise CheckpointError(f'{path}: is damaged: its checksum does not match')
+    return metadata
 
-  def _set_damaged_aside(self) -> None:
-    """Moves damaged checkpoints where they do no harm; deletes nothing."""
+  def _move_damaged_away(self) -> None:
+    """Moves damaged checkpoints out of the folder; deletes nothing."""
     assert self._manager is not None
     for step in sorted(self._damaged):
       folder = self._place(step)
@@ -260,7 +294,7 @@ class Checkpoints:
 
 
 class _Preservation:
-  """Keeps the last two checkpoints, and the best whatever its age."""
+  """Keeps the newest two checkpoints, and the best one of any age."""
 
   def __init__(self, checkpoints: Checkpoints):
     self._checkpoints = checkpoints
@@ -268,7 +302,7 @@ class _Preservation:
   def should_preserve(
     self, checkpoints: Sequence[Any], *, context: Any
   ) -> list[bool]:
-    """Which of the checkpoints, oldest first, are kept."""
+    """Returns which of the checkpoints, oldest first, are kept."""
     del context
     best = self._checkpoints._best_step
     oldest_kept = len(checkpoints) - _KEPT
@@ -278,33 +312,9 @@ class _Preservation:
     ]
 
 
-@functools.cache
-def _orbax() -> Any:
-  """The library, imported when needed: exported models load without it."""
-  import orbax.checkpoint
-
-  orbax_noise.silence_late_errors()
-  return orbax.checkpoint
+def _arrays(state: State) -> dict[str, str]:
+  return {item: checksums.of_arrays(tree) for item, tree in state.items()}
 
 
-def _reason(error: Exception) -> str:
-  """An error of any library in a line."""
-  text = (str(error).splitlines() or [''])[0]
-  if len(text) > 400:  # the place comes first, and what is wrong there last
-    text = f'{text[:200]} ... {text[-200:]}'
-  return f'{type(error).__name__}: {text}'
-
-
-def _signed(state: Any, metadata: dict[str, Any]) -> dict[str, Any]:
-  return {**metadata, 'sha256': digest(state, metadata)}
-
-
-def digest(state: Any, metadata: dict[str, Any]) -> str:
-  """SHA-256 over the metadata and a tree's names, types, shapes and bytes."""
-  sha = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
-  for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-    array = np.ascontiguousarray(leaf)
-    name = jax.tree_util.keystr(path)
-    sha.update(f'{name} {array.dtype} {array.shape}\n'.encode())
-    sha.update(array.tobytes())
-  return sha.hexdigest()
+def _signed(metadata: dict[str, Any]) -> dict[str, Any]:
+  return {**metadata, 'sha256': checksums.of_json(metadata)}

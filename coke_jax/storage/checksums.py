@@ -1,36 +1,44 @@
-"""Checksums of files; SHA256SUMS, as `sha256sum --check` reads it."""
+"""SHA-256 of files, folders, arrays and JSON values; SHA256SUMS files.
+
+SHA256SUMS has the format of the command `sha256sum`, which can verify it.
+"""
 
 import hashlib
+import json
 import pathlib
 import re
+from typing import Any
+
+import jax
+import numpy as np
 
 from coke_jax import errors
 from coke_jax.data import atomic_files, text_files
 
 NAME = 'SHA256SUMS'
 
-# No folders, and no characters that the tool would have to escape.
+# File names without folders or characters that sha256sum would escape.
 _LINE = re.compile(r'([0-9a-f]{64})  ([^/\\\x00-\x1f]+)\n')
 
 
 class ChecksumError(errors.CokeError, RuntimeError):
-  """A folder that does not hold what its SHA256SUMS lists."""
+  """A file that is missing, changed or not listed in SHA256SUMS."""
 
 
 def write(folder: pathlib.Path) -> None:
-  """Lists all files of a folder, by name."""
-  lines = [f'{_sha256(path)}  {path.name}\n' for path in _listable(folder)]
+  """Writes the SHA256SUMS of all files in a folder, sorted by name."""
+  lines = [f'{of_file(path)}  {path.name}\n' for path in _listable(folder)]
   with atomic_files.whole_file(folder / NAME) as temporary:
     temporary.write_text(''.join(lines), encoding='utf-8')
 
 
 def check(folder: pathlib.Path) -> None:
-  """Checks that a folder holds the files of its list, unchanged, and no other.
+  """Checks that a folder contains exactly the files of its SHA256SUMS.
 
-  Hidden files may be there: file managers and version control leave them.
+  Hidden files are ignored, since file managers and version control create them.
 
   Raises:
-    ChecksumError: names the first file that is missing, changed or too many.
+    ChecksumError: a file is missing, changed or not listed; names the first.
   """
   listed = _read(folder / NAME)
   compare(folder, listed, NAME)
@@ -39,10 +47,38 @@ def check(folder: pathlib.Path) -> None:
       raise ChecksumError(f'{path}: expected only the files that {NAME} lists')
 
 
+def of_json(value: Any) -> str:
+  """Returns the SHA-256 of a JSON value, whatever the order of its keys."""
+  return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def of_arrays(tree: Any, metadata: dict[str, Any] | None = None) -> str:
+  """Returns the SHA-256 of a tree of arrays, and of a JSON object with it.
+
+  Args:
+    tree: its names, dtypes, shapes and bytes are covered.
+    metadata: a JSON object that is covered as well; the order of its keys does
+      not matter.
+  """
+  sha = hashlib.sha256(json.dumps(metadata or {}, sort_keys=True).encode())
+  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    array = np.ascontiguousarray(leaf)
+    name = jax.tree_util.keystr(path)
+    sha.update(f'{name} {array.dtype} {array.shape}\n'.encode())
+    sha.update(array.tobytes())
+  return sha.hexdigest()
+
+
+def of_file(path: pathlib.Path) -> str:
+  """Returns the SHA-256 of a file's content."""
+  with path.open('rb') as stream:
+    return hashlib.file_digest(stream, 'sha256').hexdigest()
+
+
 def of_tree(folder: pathlib.Path) -> dict[str, str]:
-  """The SHA-256 of all files below a folder, by their path from there."""
+  """Returns the SHA-256 of all files below a folder, by relative path."""
   return {
-    path.relative_to(folder).as_posix(): _sha256(path)
+    path.relative_to(folder).as_posix(): of_file(path)
     for path in sorted(folder.rglob('*'))
     if path.is_file()
   }
@@ -52,16 +88,16 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
   """Checks files against their checksums.
 
   Args:
-    folder: where they are.
-    listed: the SHA-256 by the path from there.
-    source: what lists them, for errors.
+    folder: the folder that contains the files.
+    listed: the expected SHA-256 of each file, by relative path.
+    source: where the checksums come from, for error messages.
 
   Raises:
-    ChecksumError: names the first file that is missing or changed.
+    ChecksumError: a file is missing or changed; names the first.
   """
   for name, expected in listed.items():
     try:
-      got = _sha256(folder / name)
+      got = of_file(folder / name)
     except FileNotFoundError:
       raise ChecksumError(
         f'{folder}: no {name}: expected it, as {source} lists it'
@@ -78,7 +114,7 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
 
 
 def _read(path: pathlib.Path) -> dict[str, str]:
-  """The checksums by the names of the files."""
+  """Returns the checksums in a SHA256SUMS file by file name."""
   try:
     text = path.read_bytes().decode()
   except FileNotFoundError:
@@ -98,14 +134,9 @@ def _read(path: pathlib.Path) -> dict[str, str]:
 
 
 def _listable(folder: pathlib.Path) -> list[pathlib.Path]:
-  """All that is in a folder, by name, but the list and what is hidden."""
+  """Returns the visible files of a folder but SHA256SUMS, sorted by name."""
   return sorted(
     path
     for path in folder.iterdir()
     if path.name != NAME and not path.name.startswith('.')
   )
-
-
-def _sha256(path: pathlib.Path) -> str:
-  with path.open('rb') as stream:
-    return hashlib.file_digest(stream, 'sha256').hexdigest()

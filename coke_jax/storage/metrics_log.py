@@ -1,4 +1,4 @@
-"""metrics.jsonl: what a training has measured, line by line."""
+"""metrics.jsonl: losses and validations of a training, one per line."""
 
 import json
 import logging
@@ -8,17 +8,21 @@ from typing import Any
 
 from coke_jax.data import atomic_files, text_files
 
-_KINDS = ('train', 'valid')  # of the lines of metrics.jsonl
+_KINDS = ('train', 'valid')  # of lines
 
 
 class MetricsLog:
-  """metrics.jsonl: one JSON object a line, in the order of steps."""
+  """metrics.jsonl: one JSON object per line, in the order of steps."""
 
   def __init__(self, path: pathlib.Path):
     self._path = path
 
   def read(self) -> list[dict[str, Any]]:
-    """All complete lines."""
+    """Reads all complete lines.
+
+    Raises:
+      text_files.DataError: a line is not a JSON object with step and kind.
+    """
     try:
       raw = self._path.read_bytes()
     except FileNotFoundError:
@@ -28,18 +32,18 @@ class MetricsLog:
         f'{self._path}: cannot be read: {error}'
       ) from error
     lines = []
-    # A kill can leave the last line half written.
+    # The last line may be incomplete if the process was killed.
     for number, line in enumerate(raw.split(b'\n')[:-1], start=1):
       try:
         values = json.loads(line)
         if not isinstance(values['step'], int) or values['kind'] not in _KINDS:
           raise ValueError('step or kind')
-        _json_line(values)  # no number that JSON does not know
+        _json_line(values)  # Rejects NaN and infinity, which JSON lacks.
       except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise text_files.DataError(
           f'{self._path}:{number}: {text_files.show_line(line)}: expected a '
           f'JSON object with step and kind ({type(error).__name__}: '
-          f'{error}); mend the line, or move the file away'
+          f'{error}); correct the line, or move the file away'
         ) from error
       lines.append(values)
     return lines
@@ -47,15 +51,15 @@ class MetricsLog:
   def cut_after(
     self, step: int, *, last_line: int | None = None, validated: bool = True
   ) -> None:
-    """Takes out lines that training is about to write again.
+    """Removes lines that a resumed training will write again.
 
-    Says so if lines are missing that were there: training goes on without.
+    Logs a warning if earlier lines are missing; training continues without.
 
     Args:
-      step: what comes after it is taken out.
-      last_line: the step of the last line on training until then, 0 if there
-        was none; None: unknown.
-      validated: whether a validation after `step` stays.
+      step: lines of later steps are removed.
+      last_line: the step of the last line of kind `train` up to `step`, 0 if
+        there is none; None if unknown.
+      validated: whether a validation after `step` is kept.
     """
     lines = self.read()
     kept = [
@@ -66,13 +70,13 @@ class MetricsLog:
     ]
     if lines and not step:
       logging.warning(
-        '%s: there is no checkpoint: training begins anew, and so does the log',
+        '%s: there is no checkpoint: training and its log start from step 0',
         self._path,
       )
     trained = [line['step'] for line in kept if line['kind'] == 'train']
     if last_line is not None and max(trained, default=0) != last_line:
       logging.warning(
-        '%s: lines are missing: the last one on training is of step %d, '
+        '%s: lines are missing: the last one of kind train is of step %d, '
         'expected %d',
         self._path,
         max(trained, default=0),
@@ -83,13 +87,17 @@ class MetricsLog:
       path.write_text(text, encoding='utf-8')
 
   def append(self, line: dict[str, Any]) -> None:
-    """Adds a line; a kill does not take it away when this has returned."""
+    """Appends a line, which survives a kill of the process.
+
+    Raises:
+      atomic_files.WriteError: the file cannot be written.
+    """
     text = _json_line(line).encode()
     with atomic_files.writing(self._path), self._path.open('ab') as out:
       out.write(text)
 
   def sync(self) -> None:
-    """Waits until the lines so far outlast a power cut, too."""
+    """Waits until the lines so far are on disk."""
     with atomic_files.writing(self._path), self._path.open('a') as out:
       os.fsync(out.fileno())
 

@@ -1,19 +1,29 @@
-"""What orbax and tensorstore print of errors that they raise as well.
+"""Imports orbax, and silences what it logs of errors that it also raises.
 
-A checkpoint that cannot be read or written is one error, which `checkpoint`
-names. Without this, a dozen tracebacks come before or after it.
+A checkpoint that cannot be read or written is one error, which `checkpoints`
+reports. Without this module, a dozen tracebacks are printed around it.
 """
 
 import contextlib
+import functools
 import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 
+@functools.cache
+def import_orbax() -> Any:
+  """Imports orbax on first use, so that exported models load without it."""
+  import orbax.checkpoint
+
+  _silence_late_errors()
+  return orbax.checkpoint
+
+
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Keeps orbax from logging the errors of its threads, one by one."""
+  """Keeps orbax from logging the errors of each of its threads."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)
@@ -23,12 +33,20 @@ def silenced() -> Iterator[None]:
     logger.setLevel(level)
 
 
-def silence_late_errors() -> None:
-  """Keeps what comes later from being shown, for as long as Python runs.
+def reason(error: Exception) -> str:
+  """Returns an error of orbax or of a library below it as one line."""
+  text = (str(error).splitlines() or [''])[0]
+  if len(text) > 400:  # Orbax puts the file first and the reason last.
+    text = f'{text[:200]} ... {text[-200:]}'
+  return f'{type(error).__name__}: {text}'
 
-  Orbax works on all arrays at the same time, raises the first error and closes
-  its event loop. The arrays after it fail into tasks that nobody asks, which
-  asyncio reports when they are collected, or report to the closed loop.
+
+def _silence_late_errors() -> None:
+  """Hides errors of reads that are still running after the first one failed.
+
+  Orbax reads all arrays concurrently, raises the first error and closes its
+  event loop. The remaining errors end in tasks whose result is never fetched,
+  which asyncio reports when they are collected, or in the closed event loop.
   """
   hook = sys.unraisablehook
 
@@ -37,11 +55,11 @@ def silence_late_errors() -> None:
       hook(unraisable)
 
   sys.unraisablehook = without_closed_loops
-  logging.getLogger('asyncio').addFilter(_is_of_others)
+  logging.getLogger('asyncio').addFilter(_is_not_tensorstore)
 
 
-def _is_of_others(record: logging.LogRecord) -> bool:
-  """Whether asyncio speaks of a task that is not tensorstore's."""
+def _is_not_tensorstore(record: logging.LogRecord) -> bool:
+  """Returns whether a message of asyncio is about another library's task."""
   error = record.exc_info[1] if record.exc_info else None
-  of_a_file = 'local file' in str(error)  # as all errors of tensorstore are
-  return not (of_a_file and 'never retrieved' in record.getMessage())
+  about_file = 'local file' in str(error)  # in all errors of tensorstore
+  return not (about_file and 'never retrieved' in record.getMessage())

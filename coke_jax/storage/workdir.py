@@ -1,75 +1,45 @@
-"""The work folder: all that a run leaves, and all that reading it back needs.
+"""The work folder: everything that a training writes, and how to read it.
 
-config.json       the settings
-vocabulary.json   entity and relation labels, in the order of their ids
-data.npz          train, valid and test as ids
-checkpoints/      the last ones and the best
-metrics.jsonl     a line for each log and each validation
-results.json      test metrics of the best checkpoint
-results_valid.json   likewise of valid, when asked for
-damaged_checkpoints/ what could not be read, moved aside
-tensorboard/      events, when asked for
+format.json            the format of this folder, a number
+config.json            the settings
+vocabulary.json        entity and relation labels, in the order of their ids
+data.npz               the train, valid and test splits as ids
+checkpoints/           the newest two checkpoints and the best one
+metrics.jsonl          one line for each log entry and each validation
+results.json           metrics of the best checkpoint on the test split
+results_valid.json     the same for the valid split, on request
+damaged_checkpoints/   checkpoints that could not be read
+tensorboard/           TensorBoard events, on request
 """
 
 import contextlib
 import fcntl
-import hashlib
-import json
 import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import errors, parallel, tasks
+from coke_jax import version
 from coke_jax.data import arrays, atomic_files
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import metrics_log
-from coke_jax.training import train_state
+from coke_jax.storage import checksums, json_files, metrics_log
 
+FORMAT = 2  # of work folders; others are refused
+_DIGEST = ' sha256'  # In data.npz, follows the name of another file.
 
-def load_best_params(
-  config: ml_collections.ConfigDict,
-  task: tasks.Task,
-  folder: 'Workdir',
-) -> tuple[Any, int]:
-  """Replicated parameters of a work folder's best checkpoint, and its step.
-
-  Raises:
-    checkpoints.CheckpointError: there is none, or it is damaged.
-  """
-  model = tasks.build_model(config, task.data.vocabulary, task.max_length)
-  transformation, _ = train_state.build_optimizer(config, 1)
-  template = jax.eval_shape(
-    lambda: train_state.init_state(model, transformation, config.train.seed)
-  )
-  with folder.checkpoints(writing=False) as checkpoints:
-    restored = checkpoints.best(template)
-  if restored is None:
-    raise checkpoints_lib.CheckpointError(
-      f'{folder.folder}: no checkpoint yet: train first'
-    )
-  state, metadata = restored
-  return parallel.replicate(state.params), metadata['step']
-
-
-_DIGEST = ' sha256'  # in data.npz, after the name of another file
-
-
-class WorkdirError(errors.CokeError, RuntimeError):
-  """A work folder that does not hold, or may not take, what was asked."""
+WorkdirError = json_files.WorkdirError
 
 
 class Workdir:
   """The files of one run.
 
   Attributes:
-    folder: where they are.
+    folder: the path of the work folder.
   """
 
   def __init__(self, folder: str | os.PathLike[str]):
@@ -77,18 +47,18 @@ class Workdir:
 
   @property
   def exists(self) -> bool:
-    """Whether a run was begun here."""
+    """Whether the folder contains a run."""
     return (self.folder / 'config.json').is_file()
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Keeps other processes from training here, for a `with` statement.
+    """Prevents other processes from training here, as a context manager.
 
-    What earlier ones were killed over, half-written files, is taken away.
+    Also removes temporary files left by killed processes.
 
     Raises:
       WorkdirError: another process holds the lock, or the folder cannot be
-        made or written.
+        created or written.
     """
     try:
       self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,34 +74,44 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: another process is writing here'
         ) from None
-      except OSError as error:  # some network file systems have no locks
+      except OSError as error:  # Some network file systems have no locks.
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # Under the lock, yet an evaluation may be at work here, too.
+      # An evaluation does not take the lock, so its unfinished files are kept.
       atomic_files.remove_unfinished(self.folder)
       yield
 
   def create(
-    self,
-    config: ml_collections.ConfigDict,
-    data: arrays.DataSet,
+    self, config: ml_collections.ConfigDict, data: arrays.DataSet
   ) -> None:
-    """Begins a run: writes its settings, labels and splits.
+    """Writes the settings, labels and splits of a new run.
+
+    Args:
+      config: valid settings.
+      data: the data set to train on.
 
     Raises:
-      WorkdirError: the folder has a run, or checkpoints of an unknown one.
+      WorkdirError: the folder contains a run, or checkpoints without settings.
       atomic_files.WriteError: a file cannot be written.
     """
     if self.exists:
-      raise WorkdirError(f'{self.folder}: a run was begun here meanwhile')
+      raise WorkdirError(
+        f'{self.folder}: another process has started a run here meanwhile'
+      )
     checkpoints = self.folder / 'checkpoints'
     if checkpoints.exists() and any(checkpoints.iterdir()):
       raise WorkdirError(
-        f'{self.folder}: holds checkpoints but no config.json: nothing was '
+        f'{self.folder}: contains checkpoints but no config.json: nothing was '
         'changed; choose another folder, or move them away'
       )
-    write_vocabulary(self.folder / 'vocabulary.json', data.vocabulary)
+    json_files.write_json(
+      self.folder / 'format.json',
+      {'format': FORMAT, 'coke_jax': version.__version__},
+    )
+    json_files.write_vocabulary(
+      self.folder / 'vocabulary.json', data.vocabulary
+    )
     settings = config.to_dict()
     saved = {**arrays.to_arrays(data), **_digests(settings, data.vocabulary)}
     with (
@@ -139,35 +119,41 @@ class Workdir:
       path.open('wb') as out,
     ):
       np.savez(out, **saved)  # type: ignore[arg-type]
-    write_json(self.folder / 'config.json', settings)  # last: it counts
+    # config.json is written last, because `exists` looks for it.
+    json_files.write_json(self.folder / 'config.json', settings)
 
   def check_config(self, config: ml_collections.ConfigDict) -> None:
-    """Refuses settings other than the ones the run here was begun with.
+    """Checks that the run was started with the same settings.
 
     Raises:
-      WorkdirError: names the settings that differ.
+      WorkdirError: settings differ; names them.
     """
     differing = config_lib.differences(self.config(), config)
     if differing:
       raise WorkdirError(
-        f'{self.folder}: was begun with other settings:\n  '
+        f'{self.folder}: the run here was started with other settings:\n  '
         + '\n  '.join(differing)
         + '\nNothing was changed. Choose another --workdir, or the same '
-        'settings, or leave out --config to use the ones there'
+        'settings, or leave out --config to use the saved ones'
       )
 
   def config(self) -> ml_collections.ConfigDict:
-    """The settings the run was begun with."""
-    return read_config(self.folder / 'config.json')
-
-  def data(self) -> arrays.DataSet:
-    """The data the run was begun with.
+    """Reads the settings of the run.
 
     Raises:
-      WorkdirError: a file is missing or damaged, or is another run's.
+      WorkdirError: they are missing, damaged or of another format.
+    """
+    self._check_format()
+    return json_files.read_config(self.folder / 'config.json')
+
+  def data(self) -> arrays.DataSet:
+    """Reads the data set of the run.
+
+    Raises:
+      WorkdirError: a file is missing, damaged or of another run.
     """
     name = self.config().data.name
-    vocabulary = read_vocabulary(self.folder / 'vocabulary.json')
+    vocabulary = json_files.read_vocabulary(self.folder / 'vocabulary.json')
     path = self.folder / 'data.npz'
     try:
       with (
@@ -176,25 +162,31 @@ class Workdir:
       ):
         saved = dict(archive)
       data = arrays.from_arrays(name, vocabulary, saved)
-    except Exception as error:  # a damaged archive raises anything
+    except Exception as error:  # NumPy raises any type on a damaged archive.
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
-    settings = read_json(self.folder / 'config.json')
+    settings = json_files.read_json(self.folder / 'config.json')
     for key, digest in _digests(settings, vocabulary).items():
-      if key in saved and not np.array_equal(saved[key], digest):
+      if key not in saved or not np.array_equal(saved[key], digest):
         raise WorkdirError(
           f'{self.folder / key.removesuffix(_DIGEST)}: was changed, or is of '
-          f'another run: expected what {path.name} was written together with'
+          f'another run: expected the file that {path.name} was written with'
         )
     return data
 
   def checkpoints(self, *, writing: bool) -> checkpoints_lib.Checkpoints:
-    """The checkpoints, to be used as a context manager.
+    """Opens the checkpoints, as a context manager.
 
-    They belong to data.npz, and hence to the settings and labels beside it.
+    They are tied to data.npz, and through it to the settings and labels.
+
+    Args:
+      writing: whether checkpoints will be saved.
+
+    Raises:
+      WorkdirError: data.npz cannot be read.
+      checkpoints.CheckpointError: the checkpoints cannot be opened.
     """
     try:
-      with (self.folder / 'data.npz').open('rb') as stream:
-        run = hashlib.file_digest(stream, 'sha256').hexdigest()
+      run = checksums.of_file(self.folder / 'data.npz')
     except OSError as error:
       raise WorkdirError(
         f'{self.folder / "data.npz"}: cannot be read: {error}'
@@ -203,24 +195,69 @@ class Workdir:
       self.folder / 'checkpoints', writing=writing, run=run
     )
 
+  def best_params(self, shapes: Any) -> tuple[Any, int]:
+    """Reads the parameters of the best checkpoint; no optimizer state.
+
+    Args:
+      shapes: the parameters' shapes and dtypes, `encoder.param_shapes`.
+
+    Returns:
+      A tree of NumPy arrays, and the step of the checkpoint.
+
+    Raises:
+      checkpoints.CheckpointError: there is no checkpoint, or none is usable.
+    """
+    with self.checkpoints(writing=False) as checkpoints:
+      restored = checkpoints.best({'params': shapes})
+    if restored is None:
+      raise checkpoints_lib.CheckpointError(
+        f'{self.folder}: no checkpoint yet: train first'
+      )
+    state, metadata = restored
+    return state['params'], metadata['step']
+
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
-    """Writes results.json for test, results_valid.json for valid."""
+    """Writes results.json for the test split, else results_<split>.json.
+
+    Returns:
+      The path of the file.
+
+    Raises:
+      atomic_files.WriteError: it cannot be written.
+    """
     split = results['split']
     name = 'results.json' if split == 'test' else f'results_{split}.json'
-    write_json(self.folder / name, results)
+    json_files.write_json(self.folder / name, results)
     return self.folder / name
 
   def metrics(self) -> metrics_log.MetricsLog:
-    """The log of training and validation."""
+    """Returns the log of training and validation, metrics.jsonl."""
     return metrics_log.MetricsLog(self.folder / 'metrics.jsonl')
+
+  def _check_format(self) -> None:
+    """Raises WorkdirError if the folder has another format than FORMAT."""
+    if not self.exists or (self.folder / checksums.NAME).is_file():
+      return  # Exported models have a format number of their own.
+    path = self.folder / 'format.json'
+    found = {'format': 1, 'coke_jax': 'before 0.2.0'}
+    if path.exists():
+      found = json_files.read_json(path)
+    number = found.get('format') if isinstance(found, dict) else found
+    if number != FORMAT:
+      raise WorkdirError(
+        f'{self.folder}: is a work folder of format {number!r} (coke_jax '
+        f'{found.get("coke_jax") if isinstance(found, dict) else "unknown"}): '
+        f'expected format {FORMAT} of coke_jax {version.__version__}; train '
+        'again in another folder'
+      )
 
 
 def _digests(
   settings: dict[str, Any], vocabulary: vocabulary_lib.Vocabulary
 ) -> dict[str, np.ndarray]:
-  """What data.npz says of the files beside it: uint8 [32] by name.
+  """Returns the SHA-256 of settings and labels for data.npz: uint8 [32] each.
 
-  Settings that may change are left out, and so is all formatting.
+  Settings that may change between runs are left out; formatting is ignored.
   """
   fixed = config_lib.flatten(ml_collections.ConfigDict(settings))
   for field in config_lib.RUNTIME_FIELDS:
@@ -231,79 +268,7 @@ def _digests(
   }
   return {
     name + _DIGEST: np.frombuffer(
-      hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest(),
-      dtype=np.uint8,
+      bytes.fromhex(checksums.of_json(content)), dtype=np.uint8
     )
     for name, content in contents.items()
   }
-
-
-def read_config(path: pathlib.Path) -> ml_collections.ConfigDict:
-  """The settings that a config.json holds.
-
-  Raises:
-    WorkdirError: it is missing, unreadable or not valid.
-  """
-  try:
-    return config_lib.from_dict(read_json(path))
-  except ValueError as error:
-    raise WorkdirError(f'{path}: {error}') from error
-
-
-def read_vocabulary(path: pathlib.Path) -> vocabulary_lib.Vocabulary:
-  """The labels that a vocabulary.json holds.
-
-  Raises:
-    WorkdirError: it is missing, unreadable or not valid.
-  """
-  labels = read_json(path)
-  for name in ('entities', 'relations'):
-    names = labels.get(name) if isinstance(labels, dict) else None
-    if not (
-      isinstance(names, list)
-      and all(isinstance(label, str) for label in names)
-      and len(set(names)) == len(names)
-    ):
-      raise WorkdirError(
-        f'{path}: expected "{name}": a list of different texts'
-      )
-  return vocabulary_lib.Vocabulary(
-    tuple(labels['entities']), tuple(labels['relations'])
-  )
-
-
-def write_vocabulary(
-  path: pathlib.Path, vocabulary: vocabulary_lib.Vocabulary
-) -> None:
-  """Writes what `read_vocabulary` reads."""
-  write_json(
-    path,
-    {'entities': vocabulary.entities, 'relations': vocabulary.relations},
-  )
-
-
-def read_json(path: pathlib.Path) -> Any:
-  """The value that a JSON file holds.
-
-  Raises:
-    WorkdirError: it is missing or unreadable.
-  """
-  try:
-    return json.loads(path.read_text(encoding='utf-8'))
-  except FileNotFoundError:
-    raise WorkdirError(
-      f'{path.parent}: no {path.name}: expected a folder that training wrote'
-    ) from None
-  except (OSError, ValueError, RecursionError) as error:
-    raise WorkdirError(f'{path}: cannot be read: {error}') from error
-
-
-def write_json(path: pathlib.Path, value: Any) -> None:
-  """Writes JSON for programs and people; the file is whole or not there.
-
-  Raises:
-    atomic_files.WriteError: it cannot be written.
-  """
-  text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-  with atomic_files.whole_file(path) as temporary:
-    temporary.write_text(text + '\n', encoding='utf-8')

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: who is asked to stop saves first, and stops soon."""
+"""Graceful shutdown on SIGINT and SIGTERM: checkpoint, then exit."""
 
 import contextlib
 import logging
@@ -12,23 +12,23 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PATIENCE_SECONDS = 5.0  # with compiled code that keeps Python from raising
-_AGAIN_SECONDS = 0.05  # after raising where Python could not pass it on
+_PATIENCE_SECONDS = 5.0  # for compiled code that delays Python signal handlers
+_AGAIN_SECONDS = 0.05  # before repeating a signal whose exception was swallowed
 
 
 class Interruption(KeyboardInterrupt):
-  """The program was asked to stop, and may do so now.
+  """A signal to stop was received, and the program may stop now.
 
   Attributes:
-    signal_number: what asked.
+    signal_number: the signal.
   """
 
   def __init__(self, signal_number: int, state: str = ''):
-    """Says who asked.
+    """Describes the signal.
 
     Args:
-      signal_number: what asked.
-      state: what was saved, and how to go on.
+      signal_number: the signal.
+      state: what was saved and how to continue, appended to the message.
     """
     name = signal.Signals(signal_number).name
     super().__init__(f'stopped by {name}' + (f': {state}' if state else ''))
@@ -36,37 +36,38 @@ class Interruption(KeyboardInterrupt):
 
   @property
   def exit_status(self) -> int:
-    """What a shell expects of a program that a signal has ended."""
+    """The exit status of a process ended by the signal: 128 + its number."""
     return 128 + self.signal_number
 
 
 def leave(status: int) -> NoReturn:
-  """Ends the process there and then, when all is saved and closed.
+  """Ends the process immediately, after flushing logs and standard streams.
 
-  A signal can meet compiled code that is still at work in threads of its own.
-  Python takes the libraries down around them when it ends, which may crash, and
-  the exit status would tell of that. So what Python does at its end is left
-  out, but for what was said and not yet written; the system frees the rest.
+  Call it when everything is saved and closed. Compiled code may still be
+  running in its own threads. Python's normal shutdown unloads libraries below
+  these threads, which can crash and change the exit status.
+
+  Args:
+    status: the exit status.
   """
   logging.shutdown()
   for stream in (sys.stdout, sys.stderr):
-    with contextlib.suppress(OSError, ValueError):  # no reader, or closed
+    with contextlib.suppress(OSError, ValueError):  # A closed stream.
       stream.flush()
   os._exit(status)
 
 
 class Watch:
-  """Takes note of signals while a `with` statement runs.
+  """Handles SIGINT and SIGTERM while its `with` statement runs.
 
-  The first signal sets `received` and nothing else, so that the work at hand
-  can be finished and saved; inside `at_once` it raises `Interruption`. The
-  second signal ends the process there and then. Outside the main thread, where
-  Python allows no handlers, nothing is changed; a signal that was ignored
-  before (as by nohup) stays ignored. Watches can be nested: the inner one is
-  told.
+  The first signal only sets `received`, so that the current work can be
+  finished and saved; inside `at_once` it raises `Interruption`. The second
+  signal ends the process immediately. Signals that were ignored before, as by
+  nohup, stay ignored. Outside the main thread, where Python allows no handlers,
+  nothing changes. If watches are nested, the inner one handles the signals.
 
   Attributes:
-    received: the number of the first signal.
+    received: the number of the first signal, None before.
   """
 
   def __init__(self) -> None:
@@ -80,15 +81,16 @@ class Watch:
   def __enter__(self) -> 'Watch':
     if threading.current_thread() is not threading.main_thread():
       return self
-    # Python calls handlers between two of its own instructions. Compiling and
-    # long computations are one instruction, hence a thread that listens, too.
+    # Python runs signal handlers between bytecode instructions. Compilation and
+    # long computations are one instruction, so a thread listens as well.
     self._pipe, self._signalled = os.pipe()
     os.set_blocking(self._signalled, False)
     self._listener = threading.Thread(target=self._listen, daemon=True)
     self._wakeup = signal.set_wakeup_fd(
       self._signalled, warn_on_full_buffer=False
     )
-    # Callbacks of the garbage collector, for one, cannot raise.
+    # Exceptions in callbacks, such as those of the garbage collector, are
+    # swallowed by Python; `_swallowed` notices and repeats the signal.
     self._hook, sys.unraisablehook = sys.unraisablehook, self._swallowed
     for number in SIGNALS:
       if signal.getsignal(number) is not signal.SIG_IGN:
@@ -101,20 +103,20 @@ class Watch:
       return
     for number, handler in self._handlers.items():
       signal.signal(number, handler or signal.SIG_DFL)
-    if sys.unraisablehook == self._swallowed:  # nobody has added to it
+    if sys.unraisablehook == self._swallowed:  # Not replaced since.
       sys.unraisablehook = self._hook
     signal.set_wakeup_fd(self._wakeup)
-    os.close(self._signalled)  # the listener reads the end of the pipe
+    os.close(self._signalled)  # Ends the listener.
     self._listener.join()
     os.close(self._pipe)
     self._listener = None
 
   @contextlib.contextmanager
   def at_once(self) -> Iterator[None]:
-    """Inside, a signal raises: for work that can be left without a loss.
+    """Makes signals raise: for work that can be abandoned without loss.
 
     Raises:
-      Interruption: there was a signal before, or there is one inside.
+      Interruption: a signal was received before or inside the `with` statement.
     """
     try:
       self._raising = True
@@ -122,16 +124,16 @@ class Watch:
       yield
     finally:
       self._raising = False
-    self.check()  # what was raised inside may have been swallowed
+    self.check()  # The exception raised inside may have been swallowed.
 
   def check(self, state: str = '') -> None:
-    """Raises if there was a signal.
+    """Raises if a signal was received.
 
     Args:
-      state: what was saved, and how to go on.
+      state: what was saved and how to continue, appended to the message.
 
     Raises:
-      Interruption: there was one.
+      Interruption: a signal was received.
     """
     if self.received is not None:
       raise Interruption(self.received, state)
@@ -142,16 +144,17 @@ class Watch:
     self.received, self._raise_again = number, False
     if self._raising:
       raise Interruption(number)
-    _say(f'{signal.Signals(number).name}: saving; once more to leave at once')
+    name = signal.Signals(number).name
+    _say(f'{name}: saving a checkpoint; repeat to exit immediately')
 
   def _swallowed(self, unraisable: Any) -> None:
     if isinstance(unraisable.exc_value, Interruption):
-      os.write(self._signalled, bytes(1))  # no signal: see `_listen`
+      os.write(self._signalled, bytes(1))  # A zero byte: see `_listen`.
     else:
       self._hook(unraisable)
 
   def _listen(self) -> None:
-    """Ends the process at the second signal, or when the first goes unheard."""
+    """Exits at the second signal, or if the first could not be handled."""
     first = None
     while True:
       unheard = first is not None and self.received is None and self._raising
@@ -178,11 +181,11 @@ class Watch:
       elif self.received is not None or not self._raising:
         continue
       assert first is not None
-      _say(f'{Interruption(first)}, without waiting for the work at hand')
+      _say(f'{Interruption(first)}, without a checkpoint')
       os._exit(Interruption(first).exit_status)
 
 
 def _say(text: str) -> None:
-  """Writes a line; print cannot be called while it may be at work."""
+  """Writes a line to standard error; `print` is not safe in a handler."""
   with contextlib.suppress(OSError):
     os.write(2, f'\n{text}\n'.encode())

@@ -2,42 +2,51 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 
 import jax
-import ml_collections
 import numpy as np
 
-from coke_jax import config as config_lib
-from coke_jax import errors, parallel, tasks
+from coke_jax import errors, parallel
 from coke_jax.data import batches
-from coke_jax.evaluate import ranker
+from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import encoder
 from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import workdir
+from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import (
   interruption,
   progress_log,
   train_state,
   train_step,
+  writers,
 )
+from coke_jax.training import setup as setup_lib
+
+ADVICE = (
+  "a lower train.learning_rate or model.dtype 'float32', in another --workdir, "
+  'may help'
+)
+
+
+class TrainingError(errors.CokeError, RuntimeError):
+  """A training that cannot continue, because a number is not finite."""
 
 
 @dataclasses.dataclass
 class Progress:
-  """What a checkpoint says of the training besides its state.
+  """The part of a checkpoint that is not arrays.
 
   Attributes:
     step: steps done.
-    best_step: the step that validated best so far.
+    best_step: the step with the best validation so far; None before the first.
     best_metric: its validation metric, see `tasks.Task.choosing_metric`.
     stale_validations: validations since then.
     finished: whether the training is over.
     validation_pending: whether the validation after this step is still to come.
-    losses: of the steps since the last line of metrics.jsonl; None in
-      checkpoints of earlier versions.
-    norms: likewise, the gradients' norms.
+    losses: of the steps since the last record in metrics.jsonl.
+    norms: gradient norms of the same steps.
   """
 
   step: int = 0
@@ -46,256 +55,256 @@ class Progress:
   stale_validations: int = 0
   finished: bool = False
   validation_pending: bool = False
-  losses: list[float] | None = None
-  norms: list[float] | None = None
+  losses: list[float] = dataclasses.field(default_factory=list)
+  norms: list[float] = dataclasses.field(default_factory=list)
 
 
 class Trainer:
-  """Trains one model in one work folder, from its last checkpoint on."""
+  """Runs one training in its work folder, from the last checkpoint on.
 
-  def __init__(
-    self,
-    config: ml_collections.ConfigDict,
-    task: tasks.Task,
-    folder: workdir.Workdir,
-  ):
-    self.config = config
-    self.task = task
-    self.folder = folder
-    vocabulary = task.data.vocabulary
-    self.training_set = train_step.build_training_set(
-      config, task.training_queries(), vocabulary.pad_id
-    )
-    self.steps_per_epoch = self.training_set.steps_per_epoch
-    self.num_steps = self._steps(config.train.num_epochs)
-    self.model = tasks.build_model(config, vocabulary, task.max_length)
-    self.ranker = ranker.Ranker(self.model, config.evaluate.batch_size)
-    self.transformation, self.schedule = train_state.build_optimizer(
-      config, self.num_steps
-    )
-    self.progress = Progress()
-    if config.train.early_stopping_validations and not len(task.data.valid):
-      raise config_lib.ConfigError(
-        f'config.train.early_stopping_validations is '
-        f'{config.train.early_stopping_validations}: expected 0: the valid '
-        'split is empty'
-      )
-    if config.train.tensorboard:
-      progress_log.import_tensorboard()
+  Attributes:
+    setup: what is trained.
+    workdir: the files of the run.
+    ranker: ranks the valid split, compiled once.
+    progress: how far the training is.
+  """
 
-  def run(self) -> train_state.TrainState:
-    """Trains to the end and returns the last state, replicated.
+  def __init__(self, setup: setup_lib.Setup, workdir: workdir_lib.Workdir):
+    """Prepares a training; reads and writes nothing.
+
+    Args:
+      setup: what is trained.
+      workdir: the work folder, which must contain the run when `run` is called.
 
     Raises:
-      progress_log.TrainingError: a number that is not finite; names the step.
-      checkpoints.CheckpointError: checkpoints that cannot be read or written.
-      interruption.Interruption: a signal asked to stop; all is saved.
+      config.ConfigError: TensorBoard events are wanted, but tensorboardX is not
+        installed.
     """
-    with self.folder.checkpoints(writing=True) as checkpoints:
-      state = self._start(checkpoints)
+    self.setup = setup
+    self.workdir = workdir
+    config = setup.config
+    self.ranker = ranker_lib.Ranker(setup.model, config.evaluate.batch_size)
+    self.progress = Progress()
+    if config.train.tensorboard:
+      writers.import_tensorboard()
+    # Open only while `run` is active.
+    self._state: train_state.TrainState
+    self._checkpoints: checkpoints_lib.Checkpoints
+    self._log: progress_log.TrainingLog
+    self._watch: interruption.Watch
+
+  def run(self) -> train_state.TrainState:
+    """Trains to the end.
+
+    Returns:
+      The last state, on all local devices.
+
+    Raises:
+      TrainingError: a loss, gradient, parameter or score is not finite; names
+        the step.
+      checkpoints.CheckpointError: checkpoints cannot be read or written.
+      interruption.Interruption: SIGINT or SIGTERM; a checkpoint was written.
+    """
+    with self.workdir.checkpoints(writing=True) as self._checkpoints:
+      self._restore()
       if self.progress.finished:
-        print(f'{self.folder.folder}: training was finished before')
-        return state
-      progress = self.progress
-      log = progress_log.TrainingLog(
-        self.folder,
-        self.schedule,
-        first_step=progress.step,
-        losses=progress.losses,
-        norms=progress.norms or [],
-        validated=not progress.validation_pending,
-        num_steps=self.num_steps,
-        steps_per_epoch=self.steps_per_epoch,
-        log_every_steps=self.config.train.log_every_steps,
-        tensorboard=self.config.train.tensorboard,
-      )
-      watch = interruption.Watch()
+        print(f'{self.workdir.folder}: the training is already finished')
+        return self._state
+      self._watch = interruption.Watch()
       try:
-        with log, watch:
-          state = self._loop(state, checkpoints, log, watch)
-        watch.check()
+        with self._open_log() as self._log, self._watch:
+          self._loop()
+        self._watch.check()
       except interruption.Interruption as stop:
         raise interruption.Interruption(
-          stop.signal_number, self._what_is_saved(checkpoints)
+          stop.signal_number, self._saved_steps()
         ) from None
-      return state
+      return self._state
 
-  def _steps(self, epochs: float) -> int:
-    """Epochs in steps, at least 1."""
-    return max(1, round(epochs * self.steps_per_epoch))
-
-  def _start(
-    self, checkpoints: checkpoints_lib.Checkpoints
-  ) -> train_state.TrainState:
-    state = train_state.init_state(
-      self.model, self.transformation, self.config.train.seed
-    )
-    restored = checkpoints.latest(state)
+  def _restore(self) -> None:
+    """Sets state and progress to the last checkpoint, or to the start."""
+    state = self.setup.init_state()
+    restored = self._checkpoints.latest(train_state.to_items(state))
     if restored is not None:
-      state, metadata = restored
-      try:
-        self.progress = Progress(**metadata)
-      except TypeError as error:
-        raise checkpoints_lib.CheckpointError(
-          f'{self.folder.folder}: the checkpoints are of another version of '
-          f'this program: {error}'
-        ) from error
-      if self.progress.best_step not in (None, *checkpoints.steps()):
-        # It went when later checkpoints came that are damaged now.
+      items, metadata = restored
+      state = train_state.from_items(items)
+      self.progress = Progress(**metadata)
+      if self.progress.best_step not in (None, *self._checkpoints.steps()):
+        # The best checkpoint was deleted in favour of a later one, which is
+        # damaged now.
         self.progress.best_step = self.progress.best_metric = None
         self.progress.stale_validations = 0
       print(
-        f'{self.folder.folder}: continuing after step {self.progress.step:,} '
-        f'of {self.num_steps:,}'
+        f'{self.workdir.folder}: continuing after step '
+        f'{self.progress.step:,} of {self.setup.num_steps:,}'
       )
-    return parallel.replicate(state)
+    self._state = parallel.replicate(state)
 
-  def _loop(
-    self,
-    state: train_state.TrainState,
-    checkpoints: checkpoints_lib.Checkpoints,
-    log: progress_log.TrainingLog,
-    watch: interruption.Watch,
-  ) -> train_state.TrainState:
+  def _open_log(self) -> progress_log.TrainingLog:
     progress = self.progress
-    step_function = train_step.make_train_step(
-      self.model,
-      self.transformation,
-      target_mass=self.config.train.target_mass,
-      weight_per_row=self.training_set.weight_per_row,
-      steps_per_call=self.config.train.steps_per_call,
+    metrics = self.workdir.metrics()
+    # Records after the checkpoint will be written again.
+    metrics.cut_after(
+      progress.step,
+      last_line=progress.step - len(progress.losses),
+      validated=not progress.validation_pending,
     )
-    key = encoder.dropout_key(self.config.train.seed)
-    save_seconds = 60 * self.config.train.checkpoint_every_minutes
+    bar = writers.ProgressBar(progress.step, self.setup.num_steps)
+    all_writers: list[writers.Writer] = [writers.MetricsFile(metrics), bar]
+    if self.setup.config.train.tensorboard:
+      folder = self.workdir.folder / 'tensorboard'
+      all_writers.append(writers.TensorBoard(folder, progress.step))
+    return progress_log.TrainingLog(
+      all_writers,
+      bar,
+      self.setup.schedule,
+      first_step=progress.step,
+      losses=progress.losses,
+      norms=progress.norms,
+      steps_per_epoch=self.setup.steps_per_epoch,
+    )
+
+  def _loop(self) -> None:
+    progress, settings = self.progress, self.setup.config.train
+    key = encoder.dropout_key(settings.seed)
+    save_seconds = 60 * settings.checkpoint_every_minutes
     if progress.validation_pending:
-      self._validate(state, checkpoints, log, watch)
+      self._validate()
     saved_at = time.monotonic()
-    # Until the first call is compiled and done there is nothing to be saved.
-    first_call: contextlib.AbstractContextManager[None] = watch.at_once()
+    # The first call compiles. Until it is done there is nothing to save, so a
+    # signal ends it at once.
+    first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
     before: dict[str, jax.Array] = {}
     while not progress.finished:
-      for run in self._runs_of_epoch():
+      for steps in self._calls_of_epoch():
         with first_call:
-          state, metrics = step_function(state, run, key)
+          self._state, metrics = self.setup.train_step(self._state, steps, key)
         first_call = contextlib.nullcontext()
-        # The host prepares one call ahead of the devices, and no more, so that
-        # a signal is answered soon.
+        # The host stays at most one call ahead of the devices, so that it can
+        # react to a signal soon.
         jax.block_until_ready(before)
         before = metrics
-        progress.step += len(run)
-        log.steps(metrics, [train_step.count_instances(batch) for batch in run])
-        saving_is_due = watch.received or (
+        progress.step += len(steps)
+        self._log.add_steps(
+          metrics, [train_step.count_instances(batch) for batch in steps]
+        )
+        progress.validation_pending = self.setup.validation_is_due(
+          progress.step
+        )
+        if (
+          progress.validation_pending
+          or progress.step % settings.log_every_steps == 0
+        ):
+          self._check_steps()
+          self._log.write_steps()
+        saving_is_due = self._watch.received or (
           save_seconds and time.monotonic() - saved_at > save_seconds
         )
-        progress.validation_pending = self._validating_is_due(progress.step)
-        if progress.validation_pending:
-          log.flush()
         if progress.validation_pending or saving_is_due:
-          self._save(state, checkpoints, log)
+          self._save()
           saved_at = time.monotonic()
         if progress.validation_pending:
-          self._validate(state, checkpoints, log, watch)
-        watch.check()
+          self._validate()
+        self._watch.check()
         if progress.finished:
           break
-    return state
 
-  def _save(
-    self,
-    state: train_state.TrainState,
-    checkpoints: checkpoints_lib.Checkpoints,
-    log: progress_log.TrainingLog,
-  ) -> None:
-    """Writes a checkpoint of what is proved to be finite."""
-    log.check()
-    progress, host = self.progress, jax.device_get(state)
-    for path, leaf in jax.tree_util.tree_leaves_with_path(host):
-      if not np.isfinite(leaf).all():
-        raise progress_log.TrainingError(
-          f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
-          f'after it, so training stopped and nothing from then on was saved; '
-          f'{progress_log.ADVICE}'
-        )
-    progress.losses, progress.norms = log.losses, log.norms
-    log.sync()
-    checkpoints.save(progress.step, host, dataclasses.asdict(progress))
-
-  def _what_is_saved(self, checkpoints: checkpoints_lib.Checkpoints) -> str:
-    """What a person reads who has stopped the training."""
-    steps = checkpoints.steps()
-    done = f'step {steps[0]:,} of {self.num_steps:,}' if steps else 'the start'
-    return f'{self.folder.folder} goes on from {done} when trained again'
-
-  def _runs_of_epoch(self) -> Iterator[list[batches.Batch]]:
-    """The rest of this epoch, cut where the host has something to do."""
+  def _calls_of_epoch(self) -> Iterator[list[batches.Batch]]:
+    """Yields the rest of the epoch, cut where the host has something to do."""
     done = self.progress.step
-    log_every = self.config.train.log_every_steps
+    log_every = self.setup.config.train.log_every_steps
 
     def ends(number: int) -> bool:
       step = done + number
-      return step % log_every == 0 or self._validating_is_due(step)
+      return step % log_every == 0 or self.setup.validation_is_due(step)
 
-    epoch, first = divmod(done, self.steps_per_epoch)
-    return batches.runs(
-      self.training_set.epoch(epoch, first),
-      self.config.train.steps_per_call,
+    epoch, first = divmod(done, self.setup.steps_per_epoch)
+    return batches.chunks(
+      self.setup.training_set.epoch(epoch, first),
+      self.setup.config.train.steps_per_call,
       ends,
     )
 
-  def _validating_is_due(self, step: int) -> bool:
-    every = self.config.train.validate_every_epochs
-    if step >= self.num_steps:
-      return True
-    return every > 0 and step % self._steps(every) == 0
+  def _check_steps(self) -> None:
+    """Raises TrainingError unless all losses and gradients are finite."""
+    for step, loss, norm in self._log.fetch():
+      if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise TrainingError(
+          f'step {step}: loss {loss}, gradient norm {norm}, learning rate '
+          f'{self._log.learning_rate(step):.3g}: not finite, so training '
+          f'stopped and no parameters from then on were saved; {ADVICE}'
+        )
 
-  def _validate(
-    self,
-    state: train_state.TrainState,
-    checkpoints: checkpoints_lib.Checkpoints,
-    log: progress_log.TrainingLog,
-    watch: interruption.Watch,
-  ) -> None:
-    """Measures the valid split and notes it in the checkpoint of this step.
+  def _save(self) -> None:
+    """Writes a checkpoint after checking that every number is finite."""
+    self._check_steps()
+    progress, host = self.progress, jax.device_get(self._state)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(host):
+      if not np.isfinite(leaf).all():
+        raise TrainingError(
+          f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
+          f'after it, so training stopped and nothing from then on was saved; '
+          f'{ADVICE}'
+        )
+    progress.losses, progress.norms = self._log.losses, self._log.norms
+    self._log.sync()
+    self._checkpoints.save(
+      progress.step, train_state.to_items(host), dataclasses.asdict(progress)
+    )
 
-    The checkpoint is there before, so that the validation can be left at any
-    moment, and is made up for when training goes on.
+  def _saved_steps(self) -> str:
+    """Returns where an interrupted training will continue, as a sentence."""
+    steps = self._checkpoints.steps()
+    place = f'step {steps[0]:,}' if steps else 'the start'
+    return (
+      f'train again with {self.workdir.folder} to continue from {place} of '
+      f'{self.setup.num_steps:,}'
+    )
+
+  def _validate(self) -> None:
+    """Ranks the valid split and updates the checkpoint of this step.
+
+    The checkpoint has been written before, so a signal may end the validation
+    at any time; it is repeated when training continues.
     """
-    with watch.at_once():
-      self._measure(state, log)
+    with self._watch.at_once():
+      self._rank_valid()
     self.progress.validation_pending = False
-    self._save(state, checkpoints, log)
+    self._save()
 
-  def _measure(
-    self, state: train_state.TrainState, log: progress_log.TrainingLog
-  ) -> None:
-    """Measures the valid split; notes the best step, and whether it is over.
+  def _rank_valid(self) -> None:
+    """Updates the best step, and whether the training is over.
 
     With an empty valid split the last checkpoint counts as the best.
     """
-    progress = self.progress
-    progress.finished = progress.step >= self.num_steps
-    if not len(self.task.data.valid):
+    progress, task = self.progress, self.setup.task
+    progress.finished = progress.step >= self.setup.num_steps
+    if not len(task.data.valid):
       return
     try:
-      results = self.task.evaluate(
-        self.ranker, state.params, 'valid', choosing=True, progress='validation'
+      results = task.evaluate(
+        self.ranker,
+        self._state.params,
+        'valid',
+        choosing=True,
+        progress='validation',
       )
     except errors.NonFiniteError as error:
-      raise progress_log.TrainingError(
-        f'validation after step {progress.step}: {error}; {progress_log.ADVICE}'
+      raise TrainingError(
+        f'validation after step {progress.step}: {error}; {ADVICE}'
       ) from error
-    metric = self.task.choosing_metric(results)
+    metric = task.choosing_metric(results)
     is_best = progress.best_metric is None or metric > progress.best_metric
     if is_best:
       progress.best_metric, progress.best_step = metric, progress.step
     progress.stale_validations = (
       0 if is_best else progress.stale_validations + 1
     )
-    log.validation(results, self.task.describe(results), is_best=is_best)
-    patience = self.config.train.early_stopping_validations
+    self._log.write_validation(results, task.describe(results), is_best=is_best)
+    patience = self.setup.config.train.early_stopping_validations
     if patience and progress.stale_validations >= patience:
       progress.finished = True
-      log.say(
-        f'stopped early: nothing better than {progress.best_metric:.4f} in '
-        f'{patience} validations'
+      self._log.say(
+        f'stopped early: no validation better than '
+        f'{progress.best_metric:.4f} in the last {patience}'
       )

@@ -1,4 +1,4 @@
-"""Adam with warm-up and linear decay, clipping and decoupled weight decay."""
+"""Adam with warm-up, linear decay, clipping and decoupled weight decay."""
 
 import optax
 
@@ -6,19 +6,19 @@ import optax
 def learning_rate_schedule(
   peak: float, num_steps: int, warmup_fraction: float
 ) -> optax.Schedule:
-  """Rises linearly from 0 to `peak`, then falls linearly to 0 at the end.
+  """Builds a schedule that rises linearly to a peak, then falls to 0.
 
   Args:
     peak: the highest learning rate.
-    num_steps: length of the whole training.
-    warmup_fraction: the part of the steps in which it rises (paper: 0.1).
+    num_steps: steps of the whole training.
+    warmup_fraction: fraction of the steps in which it rises (paper: 0.1).
 
   Returns:
     A function from the step, counted from 0, to the learning rate.
   """
   warmup = round(num_steps * warmup_fraction)
-  # The first step would be lost at a learning rate of exactly 0, so step 0 is
-  # one step up the ramp and step num_steps is the first at 0.
+  # A learning rate of exactly 0 would waste the first step, so step 0 is one
+  # step up the ramp, and step num_steps is the first one at 0.
   return optax.join_schedules(
     [
       optax.linear_schedule(peak / max(warmup, 1), peak, max(warmup - 1, 1)),
@@ -37,19 +37,19 @@ def make_optimizer(
   beta2: float = 0.999,
   epsilon: float = 1e-6,
 ) -> optax.GradientTransformation:
-  """The optimizer of the authors' implementation.
+  """Builds the optimizer of the authors' implementation.
 
   Args:
-    schedule: learning rate by step.
-    weight_decay: decoupled decay of all parameters, scaled by the learning
-      rate; 0 turns it off.
+    schedule: the learning rate as a function of the step.
+    weight_decay: decoupled decay of all parameters, multiplied by the
+      learning rate; 0 turns it off.
     clip_norm: the largest global norm of a gradient; 0 turns clipping off.
-    beta1: decay of the mean of gradients.
-    beta2: decay of the mean of squared gradients.
-    epsilon: added to the root of the latter.
+    beta1: decay rate of the mean of gradients.
+    beta2: decay rate of the mean of squared gradients.
+    epsilon: added to the square root of the latter.
 
   Returns:
-    The chain of transformations.
+    The optax transformation.
   """
   adam = optax.adamw(
     schedule, b1=beta1, b2=beta2, eps=epsilon, weight_decay=weight_decay

@@ -1,89 +1,133 @@
-"""What each --mode does, for the command line and for other programs."""
+"""Trains in a work folder and evaluates the best checkpoint."""
 
 import os
 import time
+from typing import Any
 
-import jax
 import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
-from coke_jax.cli import flags
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import encoder
-from coke_jax.storage import workdir
+from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import loop
+from coke_jax.training import setup as setup_lib
 
 
 def train_and_evaluate(
   config: ml_collections.ConfigDict,
-  folder: str | os.PathLike[str],
-  options: flags.Options = flags.DEFAULTS,
-) -> None:
-  """Trains in a work folder, or continues, then ranks a split with the best.
+  workdir: str | os.PathLike[str],
+  *,
+  split: str = 'test',
+) -> dict[str, Any] | None:
+  """Trains in a work folder, then ranks a split with the best checkpoint.
+
+  A run that was interrupted continues from its last checkpoint; a finished run
+  is only evaluated. All input is read and checked before the folder is created.
 
   Args:
-    config: the settings; must be those of the run that the folder holds.
-    folder: the work folder.
-    options: `split` is ranked in the end.
+    config: the settings. If the folder contains a run, they must equal its
+      settings, except for those in `config.RUNTIME_FIELDS`.
+    workdir: the path of the work folder.
+    split: `valid` or `test`.
+
+  Returns:
+    The results as written to `results.json`; None if the split is empty.
+
+  Raises:
+    errors.CokeError: settings, data, devices or the work folder are unsuitable,
+      or training diverged; the message says what was expected.
+    interruption.Interruption: SIGINT or SIGTERM; a checkpoint was written.
   """
   config_lib.validate(config)
-  parallel.prepare_jax(config)
-  place = workdir.Workdir(folder)
-  if place.exists:
-    with place.locked():
-      place.check_config(config)
-      data = place.data()
+  parallel.use_compilation_cache(config.compilation_cache_dir)
+  files = workdir_lib.Workdir(workdir)
+  if files.exists:
+    with files.locked():
+      files.check_config(config)
+      data = files.data()
       print(
-        f'{place.folder}: continuing with the data it was begun with\n'
+        f'{files.folder}: continuing with the data of this run\n'
         f'{data.summary()}'
       )
-      worker = loop.Trainer(config, tasks.make_task(config, data), place)
-      _train(worker, options.split)
-  else:
-    # All that can be wrong is found before the folder is made.
-    data = tasks.read_data(config)
-    worker = loop.Trainer(config, tasks.make_task(config, data), place)
-    with place.locked():
-      place.create(config, data)
-      _train(worker, options.split)
+      setup = setup_lib.Setup(config, tasks.make_task(config, data))
+      return _train_and_evaluate(setup, files, split)
+  data = tasks.read_data(config)
+  setup = setup_lib.Setup(config, tasks.make_task(config, data))
+  with files.locked():
+    files.create(config, data)
+    return _train_and_evaluate(setup, files, split)
 
 
-def _train(worker: loop.Trainer, split: str) -> None:
-  config, place = worker.config, worker.folder
-  shapes = jax.eval_shape(
-    lambda: encoder.init_params(worker.model, config.train.seed)
-  )
+def evaluate(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  split: str = 'test',
+) -> dict[str, Any] | None:
+  """Ranks a split with the best checkpoint of a work folder.
+
+  Args:
+    config: the settings of the run; `evaluate.batch_size` may differ.
+    workdir: the path of the work folder.
+    split: `valid` or `test`.
+
+  Returns:
+    The results as written to `results.json`, or to `results_valid.json`; None
+    if the split is empty.
+
+  Raises:
+    errors.CokeError: the work folder has no usable checkpoint, or a score is
+      not finite.
+  """
+  files = workdir_lib.Workdir(workdir)
+  task = tasks.make_task(config, files.data())
+  model = tasks.build_model(config, task.data.vocabulary, task.max_length)
+  ranker = ranker_lib.Ranker(model, config.evaluate.batch_size)
+  return _evaluate(task, model, ranker, files, split)
+
+
+def _train_and_evaluate(
+  setup: setup_lib.Setup, files: workdir_lib.Workdir, split: str
+) -> dict[str, Any] | None:
+  shapes = encoder.param_shapes(setup.model)
   print(
     f'{encoder.count_parameters(shapes) / 1e6:.2f} million parameters on '
-    f'{parallel.describe_devices()}; {len(worker.training_set.queries):,} '
-    f'rows an epoch, {worker.num_steps:,} steps of {config.train.batch_size} '
-    f'rows; work folder {place.folder}'
+    f'{parallel.describe_devices()}; {len(setup.training_set.queries):,} '
+    f'rows an epoch, {setup.num_steps:,} steps of '
+    f'{setup.config.train.batch_size} rows; work folder {files.folder}'
   )
-  worker.run()
-  evaluate_split(config, worker.task, place, split, worker.ranker)
+  trainer = loop.Trainer(setup, files)
+  trainer.run()
+  return _evaluate(setup.task, setup.model, trainer.ranker, files, split)
 
 
-def evaluate_split(
-  config: ml_collections.ConfigDict,
+def _evaluate(
   task: tasks.Task,
-  place: workdir.Workdir,
-  split: str,
+  model: encoder.CoKE,
   ranker: ranker_lib.Ranker,
-) -> None:
+  files: workdir_lib.Workdir,
+  split: str,
+) -> dict[str, Any] | None:
   """Ranks a split with the best checkpoint, prints and writes the results."""
   if not len(task.data.split(split)):
     print(f'{task.data.name}: the {split} split is empty: nothing to rank')
-    return
-  params, step = workdir.load_best_params(config, task, place)
+    return None
+  params, step = files.best_params(encoder.param_shapes(model))
   started = time.monotonic()
   results = task.evaluate(
-    ranker, params, split, choosing=False, progress=f'ranking {split}'
+    ranker,
+    parallel.replicate(params),
+    split,
+    choosing=False,
+    progress=f'ranking {split}',
   )
   seconds = time.monotonic() - started
   results['step'] = step
-  print(task.format_table(results))  # first, lest the disk be full
-  path = place.write_results(results)
+  # Printed before writing, so that a full disk cannot lose the table.
+  print(task.format_table(results))
+  path = files.write_results(results)
   print(
     f'checkpoint of step {step:,}; ranked in {seconds:.1f} s; written to {path}'
   )
+  return results

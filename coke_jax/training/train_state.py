@@ -1,25 +1,23 @@
-"""The training state, and the optimizer that a config describes."""
+"""The training state: parameters, optimizer state and step."""
 
 from typing import Any
 
 import flax.struct
 import jax
 import jax.numpy as jnp
-import ml_collections
 import optax
 
 from coke_jax.model import encoder
-from coke_jax.training import optimizer
 
 
 @flax.struct.dataclass
 class TrainState:
-  """All that training changes; with the config, all that resuming needs.
+  """Everything that a step changes; with the config, all that resuming needs.
 
   Attributes:
-    step: int32, steps done.
+    step: int32, the number of steps done.
     params: the model's parameters.
-    optimizer_state: what optax keeps.
+    optimizer_state: the state of the optax transformation.
   """
 
   step: jax.Array
@@ -27,29 +25,32 @@ class TrainState:
   optimizer_state: Any
 
 
-def build_optimizer(
-  config: ml_collections.ConfigDict, num_steps: int
-) -> tuple[optax.GradientTransformation, optax.Schedule]:
-  """The optimizer that a config describes, and its learning rate by step."""
-  settings = config.train
-  schedule = optimizer.learning_rate_schedule(
-    settings.learning_rate, num_steps, settings.warmup_fraction
-  )
-  transformation = optimizer.make_optimizer(
-    schedule,
-    weight_decay=settings.weight_decay,
-    clip_norm=settings.clip_norm,
-  )
-  return transformation, schedule
-
-
 def init_state(
   model: encoder.CoKE, transformation: optax.GradientTransformation, seed: int
 ) -> TrainState:
-  """The state before the first step."""
+  """Creates the state before the first step.
+
+  Args:
+    model: the encoder.
+    transformation: the optimizer.
+    seed: determines the parameters.
+  """
   params = encoder.init_params(model, seed)
   return TrainState(
     step=jnp.zeros((), jnp.int32),
     params=params,
     optimizer_state=transformation.init(params),
   )
+
+
+def to_items(state: TrainState) -> dict[str, Any]:
+  """Splits a state into the items of a checkpoint, `params` and `training`."""
+  return {
+    'params': state.params,
+    'training': {'step': state.step, 'optimizer_state': state.optimizer_state},
+  }
+
+
+def from_items(items: dict[str, Any]) -> TrainState:
+  """Joins the items of a checkpoint into a state."""
+  return TrainState(params=items['params'], **items['training'])

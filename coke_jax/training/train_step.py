@@ -1,48 +1,21 @@
-"""From a config to the training state and the step that runs on all devices."""
+"""The train step: loss, gradients and update, on all local devices."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_collections
 import numpy as np
 import optax
 
 from coke_jax import parallel
 from coke_jax.data import batches
-from coke_jax.data import queries as queries_lib
 from coke_jax.model import encoder, loss
 from coke_jax.training import train_state
 
 
-def build_training_set(
-  config: ml_collections.ConfigDict, queries: queries_lib.Queries, pad_id: int
-) -> batches.TrainingSet:
-  """Queries of one answer each, as rows of the kind `config.train.rows`."""
-  settings = config.train
-  parallel.check_divides(
-    settings.batch_size, 'config.train.batch_size: a batch'
-  )
-  weight = None
-  if settings.rows == 'query':
-    queries = queries.grouped().split_answers(settings.max_answers_per_row)
-    if settings.query_weight_power != 1:
-      totals = queries.total_answers().astype(np.float64)
-      weight = totals ** (settings.query_weight_power - 1)
-      weight = weight.astype(np.float32)
-  return batches.TrainingSet(
-    queries,
-    settings.batch_size,
-    pad_id,
-    settings.seed,
-    settings.steps_per_call,
-    weight,
-  )
-
-
 def count_instances(batch: batches.Batch) -> int:
-  """How many answers a batch trains on."""
+  """Returns the number of answers that a batch trains on."""
   return int((batch['answers'] != batches.PAD_ANSWER).sum())
 
 
@@ -57,27 +30,30 @@ def make_train_step(
   [train_state.TrainState, list[batches.Batch], jax.Array],
   tuple[train_state.TrainState, dict[str, jax.Array]],
 ]:
-  """The step, compiled for all local devices, several at a call.
+  """Compiles the train step for all local devices, several steps per call.
 
-  A call is made of one program however many steps it does, so the numbers that
-  come out do not depend on how the steps are spread over calls.
+  One program runs any number of steps up to `steps_per_call`, so results do not
+  depend on how steps are grouped into calls.
+
+  The minimised loss is the weighted sum over the answers of a batch, divided by
+  its number of rows times `weight_per_row`. Over an epoch, every answer thus
+  has its own weight, whatever batch it is in.
 
   Args:
     model: the encoder.
     transformation: the optimizer.
-    target_mass: see `loss.smoothed_cross_entropy`.
-    weight_per_row: the mean weight of a row's answers together; where all
-      answers weigh 1, their mean number. What is minimised is the weighted sum
-      over a batch's answers, divided by its rows times this constant, so that
-      over an epoch every answer has its weight.
-    steps_per_call: the most batches that a call takes.
+    target_mass: probability mass on the answer, see
+      `loss.smoothed_cross_entropy`.
+    weight_per_row: the mean weight of a row: the mean number of its answers if
+      all answers have weight 1.
+    steps_per_call: the largest number of steps in a call.
 
   Returns:
-    step(state, run, key) -> (state, metrics): `run` is a list of 1 to
-    `steps_per_call` batches of one shape, as `batches.TrainingSet.epoch` yields
-    them. The given state, replicated, is donated. The metrics are the weighted
-    mean `loss` of each batch's answers and the `gradient_norm`, float32
-    [steps_per_call], of which the first len(run) count.
+    A function step(state, steps, key) -> (state, metrics). `state` is
+    replicated and donated. `steps` is a list of 1 to `steps_per_call` batches
+    of one shape, from `batches.TrainingSet.epoch`. `metrics` are the weighted
+    mean `loss` of each batch and its `gradient_norm`, float32
+    [steps_per_call], of which the first len(steps) are set.
   """
 
   def step(
@@ -123,30 +99,30 @@ def make_train_step(
     }
     return new, metrics
 
-  def steps(
-    state: train_state.TrainState, run: dict[str, jax.Array], extra: Any
+  def run_steps(
+    state: train_state.TrainState, stacked: dict[str, jax.Array], extra: Any
   ) -> tuple[tuple[train_state.TrainState, dict[str, jax.Array]], tuple[()]]:
     key, count = extra
 
     def body(index: jax.Array, carry: Any) -> Any:
       state, collected = carry
-      batch = {name: array[index] for name, array in run.items()}
+      batch = {name: array[index] for name, array in stacked.items()}
       state, metrics = step(state, batch, key)
       return state, {
         name: collected[name].at[index].set(metrics[name]) for name in metrics
       }
 
-    nothing = jnp.zeros(steps_per_call, jnp.float32)
-    empty = {'loss': nothing, 'gradient_norm': nothing}
-    return jax.lax.fori_loop(0, count, body, (state, empty)), ()
+    zeros = jnp.zeros(steps_per_call, jnp.float32)
+    collected = {'loss': zeros, 'gradient_norm': zeros}
+    return jax.lax.fori_loop(0, count, body, (state, collected)), ()
 
-  compiled = parallel.map_devices(steps, donate_state=True)
+  compiled = parallel.map_devices(run_steps, donate_state=True)
 
   def call(
-    state: train_state.TrainState, run: list[batches.Batch], key: jax.Array
+    state: train_state.TrainState, steps: list[batches.Batch], key: jax.Array
   ) -> tuple[train_state.TrainState, dict[str, jax.Array]]:
-    stacked = parallel.shard(batches.stack(run, steps_per_call), axis=1)
-    result, _ = compiled(state, stacked, (key, np.int32(len(run))))
+    stacked = parallel.shard(batches.stack(steps, steps_per_call), axis=1)
+    result, _ = compiled(state, stacked, (key, np.int32(len(steps))))
     return result
 
   return call

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+import small
 
 from coke_jax import config, tasks
 from coke_jax.data import graph, paths, vocabulary, walks
 from coke_jax.evaluate import path_queries
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.storage import workdir
 from coke_jax.training import loop
+from coke_jax.training import setup as setup_lib
 
 ENTITIES = 14
 RELATIONS = ('**a', '**b', 'a', 'b')
@@ -17,23 +18,10 @@ INVERSE = np.array([2, 3, 0, 1], np.int32)
 LONGEST = 3
 
 
-class TableModel:
-  """Stands in for CoKE: small integer scores that depend on the sequence."""
-
-  num_entities = ENTITIES
-
-  def apply(self, variables, tokens, mask_position):
-    table = variables['params']  # [tokens, K, V]
-    scores = sum(table[tokens[:, k], k] for k in range(tokens.shape[1]))
-    return scores + mask_position[:, None]
-
-
 def random_data(seed):
   """Walks and stray paths, duplicates among them, over a random multigraph."""
   generator = np.random.default_rng(seed)
-  labels = vocabulary.Vocabulary(
-    tuple(f'e{i:02}' for i in range(ENTITIES)), RELATIONS
-  )
+  labels = small.labels(ENTITIES, RELATIONS)
 
   def path_set(edges, count):
     source = generator.integers(0, ENTITIES, count)
@@ -116,18 +104,17 @@ def mean_of(results):
 def test_results_equal_brute_force(seed, split):
   data = random_data(seed)
   task = path_queries.PathQueries(data, LONGEST)
-  generator = np.random.default_rng(seed)
-  shape = (data.vocabulary.num_tokens, LONGEST + 2, ENTITIES)
-  table = generator.integers(0, 3, shape).astype(np.float32)
-  ranker = ranker_lib.Ranker(TableModel(), 8)
-  ranks = task.rank(ranker, table, split)
+  width = LONGEST + 2
+  model = small.TableModel(data.vocabulary, width, levels=3, seed=seed)
+  ranker = ranker_lib.Ranker(model, 8)
+  ranks = task.rank(ranker, model.tables, split)
   results = task.summarize(ranks, split)
 
   asked = data.split(split)
   queries = paths.queries_from_paths(asked, data.vocabulary, side='tail')
   edges = edges_of(data.train, asked)
   expected = [
-    quantile(edges, path, table[tokens, np.arange(LONGEST + 2)].sum(0))
+    quantile(edges, path, sum(model.tables[k][tokens[k]] for k in range(width)))
     for path, tokens in zip(as_tuples(asked), queries.tokens, strict=True)
   ]
   parts = {'all': mean_of(expected)}
@@ -171,42 +158,36 @@ def test_only_trivial_queries():
   assert metrics == {'queries': 2, 'trivial': 2}
 
 
-def small_config(**train):
-  settings = config.default_config()
-  settings.data.name = 'walks'
-  settings.data.kind = 'walks'
-  settings.data.max_path_length = 2
-  settings.model.num_layers = 1
-  settings.model.hidden_size = 64
-  settings.model.num_heads = 2
-  settings.model.feed_forward_size = 128
-  settings.model.dropout = 0.0
-  settings.train.rows = 'query'
-  settings.train.batch_size = 32
-  settings.train.num_epochs = 20
-  settings.train.validate_every_epochs = 10
-  settings.train.learning_rate = 3e-3
-  settings.train.target_mass = 1.0
-  settings.train.update(train)
-  return settings
+def small_config():
+  return small.config(
+    data={'name': 'walks', 'kind': 'walks', 'max_path_length': 2},
+    model={'hidden_size': 64, 'feed_forward_size': 128, 'dropout': 0.0},
+    train={
+      'rows': 'query',
+      'batch_size': 32,
+      'num_epochs': 20,
+      'validate_every_epochs': 10,
+      'learning_rate': 3e-3,
+      'target_mass': 1.0,
+    },
+  )
 
 
 def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
   """A ring of 30 entities: a path's end can be worked out."""
   ring = np.array([[i, 0, (i + 1) % 30] for i in range(30)], np.int32)
-  labels = vocabulary.Vocabulary(
-    tuple(f'e{i:02}' for i in range(30)), ('next',)
-  )
+  labels = small.labels(30, ['next'])
   triples = graph.KnowledgeGraph('ring', labels, ring, ring[:5], ring[5:10])
   data = walks.sample_path_data(triples, seed=0, longest=3)
   settings = small_config()
-  folder = workdir.Workdir(tmp_path)
-  folder.create(settings, data)
+  folder = small.create_workdir(tmp_path, settings, data)
   task = tasks.make_task(settings, folder.data())
   assert isinstance(task, path_queries.PathQueries)
   assert task.max_length == 5
-  worker = loop.Trainer(settings, task, folder)
-  lengths = (worker.training_set.queries.tokens != labels.pad_id + 1).sum(1)
+  worker = loop.Trainer(setup_lib.Setup(settings, task), folder)
+  lengths = (worker.setup.training_set.queries.tokens != labels.pad_id + 1).sum(
+    1
+  )
   assert set(lengths) == {3, 4}  # tokens: trained on up to two relations
   state = worker.run()
   results = task.evaluate(worker.ranker, state.params, 'test', choosing=False)

@@ -7,36 +7,27 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+import small
 
-from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.cli import commands
 from coke_jax.model import encoder
 from coke_jax.storage import workdir
+from coke_jax.training import loop, progress_log, run, train_state
 from coke_jax.training import loop as loop_lib
-from coke_jax.training import progress_log, run, train_state
+from coke_jax.training import setup as setup_lib
 
-RING = [f'e{i}\tr\te{(i + 1) % 6}' for i in range(6)]
+RING = [(f'e{i}', 'r', f'e{(i + 1) % 6}') for i in range(6)]
 
 
 def small_config(folder, *, train=RING, valid=(), test=(), **settings):
-  """A tiny config of a graph that is written to `folder`; lines by split."""
-  data = folder / 'data'
-  data.mkdir()
-  for split, lines in (('train', train), ('valid', valid), ('test', test)):
-    text = ''.join(f'{line}\n' for line in lines)
-    (data / f'{split}.txt').write_text(text)
-  config = config_lib.default_config()
-  config.data.name = 'numbers'
-  config.data.dir = str(data)
-  config.model.num_layers = 1
-  config.model.hidden_size = 8
-  config.model.num_heads = 2
-  config.model.feed_forward_size = 8
-  config.train.num_epochs = 3
-  config.train.batch_size = 8
-  config.train.validate_every_epochs = 1
-  config.train.log_every_steps = 1
+  """Returns a small config, and writes its triples to `folder`."""
+  data = small.write_splits(
+    folder / 'data', train=train, valid=valid, test=test
+  )
+  config = small.config(
+    data={'name': 'numbers', 'dir': str(data)}, train={'batch_size': 8}
+  )
   config.update_from_flattened_dict(settings)
   return config
 
@@ -59,8 +50,10 @@ def saved_leaves(folder, config) -> list[np.ndarray]:
   """The numbers of the newest checkpoint; empty if there is none."""
   place = workdir.Workdir(folder / 'work')
   coke = tasks.build_model(config, place.data().vocabulary)
-  optimizer, _ = train_state.build_optimizer(config, 1)
-  template = jax.eval_shape(lambda: train_state.init_state(coke, optimizer, 0))
+  optimizer, _ = setup_lib.build_optimizer(config, 1)
+  template = jax.eval_shape(
+    lambda: train_state.to_items(train_state.init_state(coke, optimizer, 0))
+  )
   with place.checkpoints(writing=False) as checkpoints:
     restored = checkpoints.latest(template)
   return [] if restored is None else jax.tree.leaves(restored[0])
@@ -84,14 +77,14 @@ def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
   message = ''
   try:
     train(tmp_path, config)
-  except progress_log.TrainingError as error:
+  except loop.TrainingError as error:
     message = str(error)
   work = tmp_path / 'work'
   assert bool(message) != (work / 'results.json').exists()
   if message:
     assert 'step' in message
     assert 'finite' in message
-    assert progress_log.ADVICE in message
+    assert loop.ADVICE in message
   else:
     assert rate < 1e20
     assert math.isfinite(results(work)['both']['mrr'])
@@ -105,9 +98,8 @@ def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
   """The loss is finite, and the parameters after the step are not."""
   config = small_config(tmp_path, **{'train.learning_rate': 3e38})
   config.train.clip_norm = 0.0
-  monkeypatch.setattr(progress_log.TrainingLog, 'check', lambda self: None)
-  monkeypatch.setattr(progress_log.TrainingLog, 'flush', lambda self: None)
-  with pytest.raises(progress_log.TrainingError, match=r'step \d+: .*finite'):
+  monkeypatch.setattr(progress_log.TrainingLog, 'fetch', lambda self: [])
+  with pytest.raises(loop.TrainingError, match=r'step \d+: .*finite'):
     train(tmp_path, config)
   assert saved_leaves(tmp_path, config) == []
 
@@ -120,13 +112,13 @@ def test_scores_that_overflow_in_bfloat16(tmp_path, monkeypatch):
     return jax.tree.map(lambda leaf: leaf * 1e37, original(model, seed))
 
   monkeypatch.setattr(encoder, 'init_params', huge)
-  with pytest.raises(progress_log.TrainingError, match=r'step 1: loss'):
+  with pytest.raises(loop.TrainingError, match=r'step 1: loss'):
     train(tmp_path, config)
   assert not list((tmp_path / 'work' / 'checkpoints').iterdir())
 
 
 def test_one_entity(tmp_path):
-  loop = ['only\tr\tonly']
+  loop = [('only', 'r', 'only')]
   config = small_config(tmp_path, train=loop, valid=loop, test=loop)
   work = train(tmp_path, config)
   assert losses(work) == [0.0, 0.0, 0.0]
@@ -162,12 +154,12 @@ def test_no_train_split(tmp_path):
 def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
   """Everybody likes everybody: only the gold answer is left to rank."""
   names = ['hub', 'a', 'b', 'c']
-  everything = [f'{one}\tlikes\t{other}' for one in names for other in names]
+  everything = [(one, 'likes', other) for one in names for other in names]
   config = small_config(
     tmp_path,
     train=everything,
-    valid=['hub\tlikes\ta'],
-    test=['a\tlikes\thub'],
+    valid=[('hub', 'likes', 'a')],
+    test=[('a', 'likes', 'hub')],
     **{'train.rows': 'query', 'train.max_answers_per_row': 2},
   )
   both = results(train(tmp_path, config))['both']
@@ -178,7 +170,7 @@ def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
 
 def test_paths_with_all_candidates_reached(tmp_path):
   """No negatives at all: such queries are trivial, and nothing is best."""
-  lines = ['a\tr\tb', 'b\tr\ta', 'a\tr\ta', 'b\tr\tb']
+  lines = [('a', 'r', 'b'), ('b', 'r', 'a'), ('a', 'r', 'a'), ('b', 'r', 'b')]
   config = small_config(
     tmp_path, train=lines, valid=lines[:1], test=lines[:2],
     **{'data.kind': 'paths', 'data.max_path_length': 1},

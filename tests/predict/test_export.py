@@ -15,15 +15,18 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
+import small
 
 import coke_jax
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.data import arrays, atomic_files, graph, vocabulary, walks
+from coke_jax.data import arrays, atomic_files, graph, walks
+from coke_jax.model import encoder
 from coke_jax.predict import export
 from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import checksums, workdir
+from coke_jax.storage import checksums, json_files, workdir
 from coke_jax.training import loop, train_state
+from coke_jax.training import setup as setup_lib
 
 ENTITIES = ('', ' a ', '"q"', 'NA', 'Zürich', '東', '\u2028', *'bcdefgh')
 RELATIONS = ('nan', 'near')
@@ -40,19 +43,12 @@ FILES = {
 
 
 def random_graph() -> graph.KnowledgeGraph:
-  generator = np.random.default_rng(3)
-
-  def draw(count):
-    ends = [len(ENTITIES), len(RELATIONS), len(ENTITIES)]
-    return generator.integers(0, ends, (count, 3)).astype(np.int32)
-
-  labels = vocabulary.Vocabulary(ENTITIES, RELATIONS)
-  return graph.KnowledgeGraph('random', labels, draw(40), draw(8), draw(0))
+  return small.random_graph(
+    sizes=(40, 8, 0), entities=ENTITIES, relations=RELATIONS, repeats=False
+  )
 
 
-def random_state(
-  shapes: train_state.TrainState, step: int
-) -> train_state.TrainState:
+def random_state(shapes, step: int):
   generator = np.random.default_rng(step)
   return jax.tree.map(
     lambda leaf: generator.normal(size=leaf.shape).astype(leaf.dtype), shapes
@@ -61,27 +57,23 @@ def random_state(
 
 def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
   """A work folder with checkpoints as a training leaves them."""
-  config = config_lib.default_config()
-  config.data.name = 'random'
-  config.data.kind = kind
-  config.data.max_path_length = 2 if kind == 'walks' else 1
-  config.model.num_layers = 2
-  config.model.hidden_size = 8
-  config.model.num_heads = 2
-  config.model.feed_forward_size = 12
+  config = small.config(
+    data={'kind': kind, 'max_path_length': 2 if kind == 'walks' else 1},
+    model={'num_layers': 2},
+  )
   data: arrays.DataSet = random_graph()
   if kind == 'walks':
     data = walks.sample_path_data(
       random_graph(), seed=0, longest=3, walks_per_train_triple=2
     )
-  place = workdir.Workdir(folder)
-  with place.locked():
-    place.create(config, data)
+  place = small.create_workdir(folder, config, data)
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, data.vocabulary, task.max_length)
-  transformation, _ = train_state.build_optimizer(config, 1)
+  transformation, _ = setup_lib.build_optimizer(config, 1)
   shapes = jax.eval_shape(
-    lambda: train_state.init_state(model, transformation, seed=0)
+    lambda: train_state.to_items(
+      train_state.init_state(model, transformation, seed=0)
+    )
   )
   with place.checkpoints(writing=True) as checkpoints:
     for step in (10, BEST, LAST):
@@ -146,7 +138,8 @@ def test_the_best_checkpoint_comes_back_exactly(kind, request):
   assert type(data) is type(place.data())
   assert_same_leaves(arrays.to_arrays(data), arrays.to_arrays(place.data()))
   task = tasks.make_task(config, data)
-  wanted, _ = workdir.load_best_params(config, task, place)
+  model = tasks.build_model(config, data.vocabulary, task.max_length)
+  wanted, _ = place.best_params(encoder.param_shapes(model))
   assert_same_leaves(params, wanted)
 
 
@@ -224,7 +217,7 @@ def test_old_files_stay_readable():
     'a': np.zeros(2, dtype=np.float32),
   }
   metadata = {'format': 1, 'version': '0.1.0', 'step': 5}
-  assert checkpoints_lib.digest(params, metadata) == (
+  assert checksums.of_arrays(params, metadata) == (
     '7f4e73d25fef4a952021cf9ae2891eaab443b5ae42ca1746ec22070b51f993e7'
   )
 
@@ -410,7 +403,7 @@ def with_json(name: str, change: Callable[[dict], object]) -> Change:
     path = folder / name
     value = json.loads(path.read_text(encoding='utf-8'))
     change(value)
-    workdir.write_json(path, value)
+    json_files.write_json(path, value)
 
   return apply
 

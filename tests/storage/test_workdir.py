@@ -14,7 +14,7 @@ import pytest
 
 from coke_jax import config as config_lib
 from coke_jax.data import atomic_files, graph, text_files, vocabulary
-from coke_jax.storage import metrics_log, workdir
+from coke_jax.storage import json_files, metrics_log, workdir
 
 GRAPH = graph.KnowledgeGraph(
   'mine',
@@ -66,7 +66,13 @@ def test_a_run_is_read_back(place):
   assert_same_config(again.config(), settings())
   assert_same_data(again.data())
   names = {path.name for path in place.folder.iterdir()}
-  assert names == {'.lock', 'config.json', 'vocabulary.json', 'data.npz'}
+  assert names == {
+    '.lock',
+    'config.json',
+    'data.npz',
+    'format.json',
+    'vocabulary.json',
+  }
 
 
 def test_files_are_for_people_too(place):
@@ -117,7 +123,7 @@ def test_results(place):
 
 _HOLDER = """
 import sys
-from coke_jax import metrics_log, workdir
+from coke_jax.storage import workdir
 with workdir.Workdir(sys.argv[1]).locked():
   print('locked', flush=True)
   sys.stdin.read()
@@ -192,7 +198,7 @@ def test_which_settings_may_differ(place, field):
     place.check_config(config)
   message = str(caught.value)
   assert str(place.folder) in message
-  named = {name for name in FIELDS if f'{name}: ' in message}
+  named = {name for name in FIELDS if f' {name} is ' in message}
   assert named == {field}
   assert repr(value) in message
   assert repr(other(value)) in message
@@ -206,8 +212,8 @@ def test_all_settings_that_differ_are_named(place):
   config = settings(**{'train.seed': 5, 'model.num_layers': 1})
   with pytest.raises(workdir.WorkdirError) as caught:
     place.check_config(config)
-  assert 'train.seed: 0 there, 5 given' in str(caught.value)
-  assert 'model.num_layers: 12 there, 1 given' in str(caught.value)
+  assert 'train.seed is 5: expected 0' in str(caught.value)
+  assert 'model.num_layers is 1: expected 12' in str(caught.value)
 
 
 def test_runtime_fields_exist():
@@ -243,7 +249,10 @@ def test_the_config_is_written_last(tmp_path, monkeypatch):
   with pytest.raises(OSError, match='disk full'):
     place.create(settings(), GRAPH)
   assert not place.exists
-  assert {path.name for path in tmp_path.iterdir()} <= {'vocabulary.json'}
+  assert {path.name for path in tmp_path.iterdir()} <= {
+    'format.json',
+    'vocabulary.json',
+  }
   monkeypatch.undo()
   place.create(settings(), GRAPH)
   assert_same_data(place.data())
@@ -422,10 +431,11 @@ def test_settings_of_another_run(place):
     place.data()
 
 
-def test_a_run_from_before_there_were_digests(place):
+def test_data_without_digests_are_refused(place):
   splits = {split: GRAPH.split(split) for split in graph.SPLITS}
   np.savez(place.folder / 'data.npz', **splits)
-  assert_same_data(place.data())
+  with pytest.raises(workdir.WorkdirError, match='was changed'):
+    place.data()
 
 
 class Payload:
@@ -436,6 +446,19 @@ class Payload:
 
   def __reduce__(self):
     return pathlib.Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize('format_file', [None, {'format': 3, 'coke_jax': '9'}])
+def test_a_folder_of_another_format_is_refused(place, format_file):
+  path = place.folder / 'format.json'
+  path.unlink()
+  if format_file is not None:
+    path.write_text(json.dumps(format_file))
+  number = 1 if format_file is None else 3
+  expected = rf'of format {number} .*expected format {workdir.FORMAT} '
+  for read in (place.config, place.data):
+    with pytest.raises(workdir.WorkdirError, match=expected):
+      read()
 
 
 def test_a_folder_from_a_stranger_runs_no_code(place, tmp_path):
@@ -566,7 +589,7 @@ def test_a_validation_that_is_to_be_repeated_is_cut(place):
     (5, None, ''),
     (3, 2, 'lines are missing'),
     (8, 7, 'lines are missing'),
-    (0, 0, 'begins anew'),
+    (0, 0, 'start from step 0'),
   ],
 )
 def test_missing_lines_are_noticed(place, caplog, step, last_line, warned):
@@ -619,9 +642,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path, error):
 @pytest.mark.parametrize('value', [{'a': float('inf')}, {'a': object()}])
 def test_what_json_cannot_hold_changes_nothing(tmp_path, value):
   path = tmp_path / 'file.json'
-  workdir.write_json(path, {'a': 1})
+  json_files.write_json(path, {'a': 1})
   with pytest.raises((ValueError, TypeError)):
-    workdir.write_json(path, value)
+    json_files.write_json(path, value)
   assert list(contents(tmp_path)) == ['file.json']
   assert json.loads(path.read_text()) == {'a': 1}
 
@@ -647,7 +670,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path):
   with pytest.raises(
     atomic_files.WriteError, match=r'results\.json: cannot be writ'
   ):
-    workdir.write_json(path, {})
+    json_files.write_json(path, {})
   with pytest.raises(
     atomic_files.WriteError, match=r'results\.json: cannot be writ'
   ):

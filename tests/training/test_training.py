@@ -2,67 +2,41 @@ import collections
 import dataclasses
 import itertools
 import json
-import os
-import subprocess
+import pathlib
 import sys
 
 import jax
 import numpy as np
 import optax
 import pytest
+import small
 
-from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
 from coke_jax.data import batches
-from coke_jax.data import graph as graph_lib
 from coke_jax.data import queries as queries_lib
-from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.model import encoder, loss
 from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, train_state, train_step
+from coke_jax.training import setup as setup_lib
 
-NUM_ENTITIES, NUM_RELATIONS = 12, 3
 
-
-def random_graph(seed=0, lines=40):
-  generator = np.random.default_rng(seed)
-  labels = vocabulary_lib.Vocabulary(
-    tuple(f'e{i:02}' for i in range(NUM_ENTITIES)),
-    tuple(f'r{i}' for i in range(NUM_RELATIONS)),
-  )
-
-  def triples(count):
-    high = [NUM_ENTITIES, NUM_RELATIONS, NUM_ENTITIES]
-    return generator.integers(0, high, (count, 3)).astype(np.int32)
-
-  return graph_lib.KnowledgeGraph(
-    'random', labels, triples(lines), triples(6), triples(6)
+def random_graph(lines=40):
+  return small.random_graph(
+    seed=0, sizes=(lines, 6, 6), entities=12, relations=3, repeats=False
   )
 
 
 def small_config(**train):
-  config = config_lib.default_config()
-  config.data.name = 'random'
-  config.model.num_layers = 1
-  config.model.hidden_size = 8
-  config.model.num_heads = 2
-  config.model.feed_forward_size = 16
-  config.train.batch_size = 16
-  config.train.num_epochs = 3
-  config.train.validate_every_epochs = 1
-  config.train.checkpoint_every_minutes = 0.0
-  config.train.log_every_steps = 2
-  config.train.update(train)
-  return config
+  return small.config(train={'log_every_steps': 2, **train})
 
 
 def make_trainer(folder, config, graph=None):
   place = workdir.Workdir(folder)
   data = graph or random_graph()
   if not place.exists:
-    folder.mkdir(parents=True, exist_ok=True)
-    place.create(config, data)
-  return loop.Trainer(config, tasks.make_task(config, data), place)
+    small.create_workdir(folder, config, data)
+  setup = setup_lib.Setup(config, tasks.make_task(config, data))
+  return loop.Trainer(setup, place)
 
 
 def leaves(tree):
@@ -105,7 +79,7 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
   whole = make_trainer(tmp_path / 'whole', config).run()
 
   seen = 0
-  original = progress_log.TrainingLog.steps
+  original = progress_log.TrainingLog.add_steps
 
   def interrupt(self, metrics, instances):
     nonlocal seen
@@ -114,7 +88,7 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
       raise StoppedError
     original(self, metrics, instances)
 
-  monkeypatch.setattr(progress_log.TrainingLog, 'steps', interrupt)
+  monkeypatch.setattr(progress_log.TrainingLog, 'add_steps', interrupt)
   with pytest.raises(StoppedError):
     make_trainer(tmp_path / 'parts', config).run()
   monkeypatch.undo()
@@ -138,8 +112,8 @@ def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
   config, graph = small_config(rows=rows, batch_size=8), random_graph()
   config.model.dropout = 0.3
   coke = tasks.build_model(config, graph.vocabulary)
-  transformation, _ = train_state.build_optimizer(config, 8)
-  training_set = train_step.build_training_set(
+  transformation, _ = setup_lib.build_optimizer(config, 8)
+  training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
     graph.vocabulary.pad_id,
@@ -189,7 +163,7 @@ def epoch_gradient(config, graph, params):
   """The gradient of the mean loss over all rows of one epoch, and the rows."""
   config.model.dropout = 0.0
   coke = tasks.build_model(config, graph.vocabulary)
-  training_set = train_step.build_training_set(
+  training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
     graph.vocabulary.pad_id,
@@ -262,7 +236,7 @@ def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
   counts = collections.Counter(map(tuple, made.tokens.tolist()))
   assert max(counts.values()) > 3
   pad = graph.vocabulary.pad_id
-  training_set = train_step.build_training_set(config, made, pad)
+  training_set = setup_lib.build_training_set(config, made, pad)
   got = collections.Counter()
   for batch in training_set.epoch(0):
     answers = (batch['answers'] != batches.PAD_ANSWER).sum(axis=1)
@@ -333,12 +307,12 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path):
   config = small_config(num_epochs=200, learning_rate=1e30)
   config.train.clip_norm = 0.0
   worker = make_trainer(tmp_path, config)
-  with pytest.raises(progress_log.TrainingError, match=r'step \d+: loss'):
+  with pytest.raises(loop.TrainingError, match=r'step \d+: loss'):
     worker.run()
   again = make_trainer(tmp_path, config)
-  with again.folder.checkpoints(writing=False) as checkpoints:
+  with again.workdir.checkpoints(writing=False) as checkpoints:
     restored = checkpoints.latest(
-      train_state.init_state(again.model, again.transformation, 0)
+      train_state.to_items(again.setup.init_state())
     )
   if restored is not None:  # what was saved before is still good
     assert all(np.isfinite(leaf).all() for leaf in leaves(restored[0]))
@@ -350,14 +324,14 @@ def test_early_stopping(tmp_path):
   worker = make_trainer(tmp_path, config)
   worker.run()
   assert worker.progress.finished
-  assert worker.progress.step == 3 * worker.steps_per_epoch
-  assert worker.progress.best_step == worker.steps_per_epoch
+  assert worker.progress.step == 3 * worker.setup.steps_per_epoch
+  assert worker.progress.best_step == worker.setup.steps_per_epoch
 
 
 def test_fractions_of_epochs(tmp_path):
   config = small_config(num_epochs=1.5, validate_every_epochs=0.5)
   worker = make_trainer(tmp_path, config)
-  assert worker.steps_per_epoch == 5
+  assert worker.setup.steps_per_epoch == 5
   worker.run()
   assert worker.progress.step == 8
   lines = (tmp_path / 'metrics.jsonl').read_text().splitlines()
@@ -373,36 +347,18 @@ def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
   config = small_config()
   worker = make_trainer(tmp_path, config, graph)
   state = worker.run()
-  params, step = workdir.load_best_params(config, worker.task, worker.folder)
-  assert step == worker.num_steps
+  params, step = worker.workdir.best_params(
+    encoder.param_shapes(worker.setup.model)
+  )
+  assert step == worker.setup.num_steps
   assert_same(state.params, params)
-
-
-LOSS_CURVE = """
-import json, pathlib, sys
-sys.path.insert(0, {tests!r})
-import jax
-import test_training
-config = test_training.small_config()
-config.model.dropout = 0.0
-graph = test_training.random_graph(lines=41)  # a last batch of two rows
-worker = test_training.make_trainer(pathlib.Path(sys.argv[1]), config, graph)
-state = worker.run()
-assert jax.local_device_count() == {devices}
-"""
 
 
 def test_eight_devices_learn_what_one_does(tmp_path):
   curves = []
   for devices in (1, 8):
     folder = tmp_path / str(devices)
-    code = LOSS_CURVE.format(tests=os.path.dirname(__file__), devices=devices)
-    flags = f'--xla_force_host_platform_device_count={devices}'
-    subprocess.run(
-      [sys.executable, '-c', code, str(folder)],
-      check=True,
-      env={**os.environ, 'XLA_FLAGS': flags},
-    )
+    small.run_script(__file__, folder, devices, devices=devices)
     lines = (folder / 'metrics.jsonl').read_text().splitlines()
     curves.append(
       [line for line in map(json.loads, lines) if line['kind'] == 'train']
@@ -421,7 +377,7 @@ def test_a_batch_that_devices_cannot_share_is_refused(monkeypatch):
   graph = random_graph()
   queries = queries_lib.from_triples(graph.train, graph.vocabulary)
   with pytest.raises(ValueError, match=r'100 rows.*8 devices.*96 or 104'):
-    train_step.build_training_set(
+    setup_lib.build_training_set(
       small_config(batch_size=100), queries, graph.vocabulary.pad_id
     )
 
@@ -430,3 +386,14 @@ def test_tensorboard_events(tmp_path):
   worker = make_trainer(tmp_path, small_config(tensorboard=True))
   worker.run()
   assert list((tmp_path / 'tensorboard').glob('events.*'))
+
+
+if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
+  assert jax.local_device_count() == int(sys.argv[2])
+  without_dropout = small_config()
+  without_dropout.model.dropout = 0.0
+  make_trainer(
+    pathlib.Path(sys.argv[1]),
+    without_dropout,
+    random_graph(lines=41),  # a last batch of two rows
+  ).run()

@@ -1,0 +1,142 @@
+"""From a config and a task to everything that a training loop runs with."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import ml_collections
+import numpy as np
+import optax
+
+from coke_jax import config as config_lib
+from coke_jax import parallel, tasks
+from coke_jax.data import batches
+from coke_jax.data import queries as queries_lib
+from coke_jax.training import optimizer, train_state, train_step
+
+
+class Setup:
+  """Model, training set, optimizer and step of one training; no files.
+
+  Attributes:
+    config: the settings.
+    task: what is learned, with its data.
+    model: the encoder.
+    training_set: the batches of every epoch.
+    steps_per_epoch: steps in one pass over the training set.
+    num_steps: steps of the whole training.
+    transformation: the optimizer.
+    schedule: the learning rate as a function of the step, counted from 0.
+  """
+
+  def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
+    """Builds model, training set and optimizer; compiles nothing.
+
+    Raises:
+      config.ConfigError: a setting does not fit the data.
+      parallel.DeviceError: the devices cannot share a batch evenly.
+    """
+    self.config = config
+    self.task = task
+    vocabulary = task.data.vocabulary
+    self.model = tasks.build_model(config, vocabulary, task.max_length)
+    self.training_set = build_training_set(
+      config, task.training_queries(), vocabulary.pad_id
+    )
+    self.steps_per_epoch = self.training_set.steps_per_epoch
+    self.num_steps = self.steps(config.train.num_epochs)
+    self.transformation, self.schedule = build_optimizer(config, self.num_steps)
+    if config.train.early_stopping_validations and not len(task.data.valid):
+      raise config_lib.ConfigError(
+        f'config.train.early_stopping_validations is '
+        f'{config.train.early_stopping_validations}: expected 0: the valid '
+        'split is empty'
+      )
+
+  def steps(self, epochs: float) -> int:
+    """Converts epochs to steps, at least 1."""
+    return max(1, round(epochs * self.steps_per_epoch))
+
+  def init_state(self) -> train_state.TrainState:
+    """Creates the state before the first step, from the seed."""
+    return train_state.init_state(
+      self.model, self.transformation, self.config.train.seed
+    )
+
+  @functools.cached_property
+  def train_step(self) -> Callable[..., Any]:
+    """The step function for all local devices, `train_step.make_train_step`."""
+    settings = self.config.train
+    return train_step.make_train_step(
+      self.model,
+      self.transformation,
+      target_mass=settings.target_mass,
+      weight_per_row=self.training_set.weight_per_row,
+      steps_per_call=settings.steps_per_call,
+    )
+
+  def validation_is_due(self, step: int) -> bool:
+    """Returns whether the valid split is ranked after a step."""
+    every = self.config.train.validate_every_epochs
+    if step >= self.num_steps:
+      return True
+    return every > 0 and step % self.steps(every) == 0
+
+
+def build_optimizer(
+  config: ml_collections.ConfigDict, num_steps: int
+) -> tuple[optax.GradientTransformation, optax.Schedule]:
+  """Builds the optimizer that a config describes.
+
+  Args:
+    config: valid settings.
+    num_steps: steps of the whole training.
+
+  Returns:
+    The gradient transformation, and the learning rate as a function of the
+    step, counted from 0.
+  """
+  settings = config.train
+  schedule = optimizer.learning_rate_schedule(
+    settings.learning_rate, num_steps, settings.warmup_fraction
+  )
+  transformation = optimizer.make_optimizer(
+    schedule,
+    weight_decay=settings.weight_decay,
+    clip_norm=settings.clip_norm,
+  )
+  return transformation, schedule
+
+
+def build_training_set(
+  config: ml_collections.ConfigDict, queries: queries_lib.Queries, pad_id: int
+) -> batches.TrainingSet:
+  """Builds the training set with rows of the kind `config.train.rows`.
+
+  Args:
+    config: valid settings.
+    queries: one answer each.
+    pad_id: the token that fills up short sequences.
+
+  Raises:
+    parallel.DeviceError: the devices cannot share a batch evenly.
+  """
+  settings = config.train
+  parallel.check_divides(
+    settings.batch_size, 'config.train.batch_size: a batch'
+  )
+  weight = None
+  if settings.rows == 'query':
+    queries = queries.grouped().split_answers(settings.max_answers_per_row)
+    if settings.query_weight_power != 1:
+      totals = queries.total_answers().astype(np.float64)
+      weight = totals ** (settings.query_weight_power - 1)
+      weight = weight.astype(np.float32)
+  return batches.TrainingSet(
+    queries,
+    settings.batch_size,
+    pad_id,
+    settings.seed,
+    settings.steps_per_call,
+    weight,
+  )
