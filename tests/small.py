@@ -373,9 +373,3 @@ def every_question(relations=RELATIONS, entities=ENTITIES):
     for entity, relation in itertools.product(entities, relations)
     for question in ((entity, relation, '?'), ('?', relation, entity))
   ]
-
-
-def small_config(kind='triples', length=1):
-  return config(
-    data={'kind': kind, 'max_path_length': length}, model={'num_layers': 2}
-  )
