@@ -16,7 +16,7 @@ from typing import IO, Any
 from coke_jax.cli import flags, input_lines
 from coke_jax.data import atomic_files
 from coke_jax.predict import (
-  embeddings,
+  embedding_files,
   known_facts,
   questions,
   records,
@@ -114,7 +114,7 @@ def embed(
     model: the trained model.
     lines: triples or paths, of which one end may be `?`.
     output: an .npz file, or a folder for TensorBoard's projector; see
-      `embeddings`.
+      `embedding_files`.
     layer: the number of Transformer blocks before the embeddings are taken.
       Default: all.
 
@@ -124,7 +124,7 @@ def embed(
   Raises:
     input_lines.StreamError: a line is not valid.
     questions.QuestionError: there is no such layer.
-    embeddings.EmbeddingError: a label cannot be written to an .npz file.
+    embedding_files.EmbeddingError: a label cannot be written to an .npz file.
     text_files.DataError: the input cannot be read.
     OSError: the output cannot be written.
   """
@@ -147,7 +147,7 @@ def embed(
     if not embedded:  # One empty batch gives the arrays their shapes.
       yield from model.encode(model.parser.tokens([], model.width), layer)
 
-  embeddings.write_contextual(
+  embedding_files.write_contextual(
     output,
     batches(),
     vocabulary.token_labels,

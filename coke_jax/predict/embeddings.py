@@ -1,55 +1,26 @@
-"""Embeddings as files: .npz for programs, a folder for TensorBoard's projector.
+"""Contextual and static embeddings of a model.
 
-An .npz of contextual embeddings holds
-  vectors  float32 [N, K, D], zero where a sequence has ended
-  tokens   int32 [N, K], ids of `labels`
-  labels   text [ids]: entities, relations, [MASK], [PAD]
-  layer    int: after how many blocks
-and one of static embeddings
-  vectors       float32 [M, D]
-  labels        text [M]
-  num_entities  int: the first labels are entities, the others relations
-
-The projector reads `tensors.tsv` and `metadata.tsv`, a line a vector:
-https://projector.tensorflow.org, or TensorBoard with the folder as log
-directory.
+`embedding_files` describes the files that they are saved to.
 """
 
-import contextlib
 import dataclasses
 import os
 import pathlib
-import tempfile
-import types
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any
 
 import numpy as np
 
-from coke_jax import errors
-from coke_jax.data import atomic_files
-
-_COPY_BYTES = 1 << 22
-_PROJECTOR_CONFIG = (
-  'embeddings {\n  tensor_path: "tensors.tsv"\n'
-  '  metadata_path: "metadata.tsv"\n}\n'
-)
-
-
-class EmbeddingError(errors.CokeError, ValueError):
-  """Embeddings that a file of the kind asked for cannot hold."""
+from coke_jax.predict import embedding_files
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contextual:
-  """Hidden states of sequences.
+  """Contextual embeddings: hidden states of N sequences.
 
   Attributes:
-    vectors: float32 [N, K, D]; zero behind the end of a sequence.
-    tokens: int32 [N, K], ids of `labels`.
+    vectors: float32 [N, K, D], zero at PAD.
+    tokens: int32 [N, K] token ids, indices of `labels`.
     labels: the label of each token id; the last two are MASK and PAD.
-    layer: after how many blocks.
+    layer: the number of blocks applied; 0 is the input of the first block.
   """
 
   vectors: np.ndarray
@@ -58,19 +29,33 @@ class Contextual:
   layer: int
 
   def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Writes an .npz, or a folder for the projector if the name is another."""
+    """Writes the embeddings to disk, completely or not at all.
+
+    Args:
+      path: an .npz file if the name ends in `.npz`, else a folder for
+        TensorBoard's projector.
+
+    Returns:
+      The path.
+
+    Raises:
+      OSError: the file or folder cannot be written.
+      embedding_files.EmbeddingError: a label cannot be written to an .npz file.
+    """
     batches = [(self.tokens, self.vectors)]
-    return write_contextual(path, batches, self.labels, self.layer)
+    return embedding_files.write_contextual(
+      path, batches, self.labels, self.layer
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Static:
-  """The embeddings of entities and relations that the model takes in.
+  """Static embeddings: the input vectors of V entities and R relations.
 
   Attributes:
-    vectors: float32 [M, D].
-    labels: M labels, entities first.
-    num_entities: how many of them are entities.
+    vectors: float32 [V + R, D].
+    labels: V + R labels, entities first.
+    num_entities: V.
   """
 
   vectors: np.ndarray
@@ -79,216 +64,28 @@ class Static:
 
   @property
   def entities(self) -> np.ndarray:
-    """float32 [V, D]."""
+    """The vectors of the entities, float32 [V, D]."""
     return self.vectors[: self.num_entities]
 
   @property
   def relations(self) -> np.ndarray:
-    """float32 [R, D]."""
+    """The vectors of the relations, float32 [R, D]."""
     return self.vectors[self.num_entities :]
 
   def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Writes an .npz, or a folder for the projector if the name is another."""
-    path = pathlib.Path(path)
-    if path.suffix == '.npz':
-      labels = _text(self.labels)
-      with (
-        atomic_files.whole_file(path) as unfinished,
-        unfinished.open('wb') as out,
-      ):
-        np.savez(
-          out,
-          vectors=self.vectors,
-          labels=labels,
-          num_entities=self.num_entities,
-        )
-      return path
-    kinds = np.where(
-      np.arange(len(self.labels)) < self.num_entities, 'entity', 'relation'
+    """Writes the embeddings to disk, completely or not at all.
+
+    Args:
+      path: an .npz file if the name ends in `.npz`, else a folder for
+        TensorBoard's projector.
+
+    Returns:
+      The path.
+
+    Raises:
+      OSError: the file or folder cannot be written.
+      embedding_files.EmbeddingError: a label cannot be written to an .npz file.
+    """
+    return embedding_files.write_static(
+      path, self.vectors, self.labels, self.num_entities
     )
-    rows = zip(self.labels, kinds.tolist(), strict=True)
-    with _Projector(path, ['label', 'kind']) as projector:
-      projector.add(self.vectors, rows)
-    return path
-
-
-def write_contextual(
-  path: str | os.PathLike[str],
-  batches: Iterable[tuple[np.ndarray, np.ndarray]],
-  labels: tuple[str, ...],
-  layer: int,
-) -> pathlib.Path:
-  """Writes contextual embeddings batch by batch, in the memory of one batch.
-
-  Args:
-    path: an .npz file, or else a folder for the projector.
-    batches: tokens int32 [B, K] and hidden states float32 [B, K, D].
-    labels: the label of each token id; the last two are MASK and PAD.
-    layer: after how many blocks.
-
-  Returns:
-    What was written.
-
-  Raises:
-    OSError: it cannot be written.
-    EmbeddingError: a label that an .npz cannot hold.
-  """
-  path = pathlib.Path(path)
-  pad = len(labels) - 1
-  if path.suffix == '.npz':
-    _write_npz(path, batches, labels, layer)
-    return path
-  names = ['label', 'position', 'sequence']
-  with _Projector(path, names) as projector:
-    for tokens, vectors in batches:
-      real = tokens != pad
-      projector.add(vectors[real], _describe(tokens, pad, labels))
-  return path
-
-
-def _describe(
-  tokens: np.ndarray, pad: int, labels: tuple[str, ...]
-) -> Iterator[tuple[str, ...]]:
-  """The label, position and sequence of each token of [B, K] but PAD."""
-  for row in tokens.tolist():
-    words = [labels[token] for token in row if token != pad]
-    for position, word in enumerate(words):
-      yield word, str(position), ' | '.join(words)
-
-
-def _write_npz(
-  path: pathlib.Path,
-  batches: Iterable[tuple[np.ndarray, np.ndarray]],
-  labels: tuple[str, ...],
-  layer: int,
-) -> None:
-  """Arrays of a length that is known only in the end, as one .npz."""
-  text = _text(labels)
-  with (
-    atomic_files.whole_file(path) as unfinished,
-    _Spool(path.parent) as tokens,
-    _Spool(path.parent) as vectors,
-  ):
-    for some_tokens, some_vectors in batches:
-      tokens.add(some_tokens.astype(np.int32))
-      vectors.add(some_vectors.astype(np.float32))
-    with zipfile.ZipFile(unfinished, 'w', allowZip64=True) as archive:
-      tokens.copy_to(archive, 'tokens.npy')
-      vectors.copy_to(archive, 'vectors.npy')
-      for name, array in (('labels', text), ('layer', layer)):
-        with archive.open(f'{name}.npy', 'w') as out:
-          np.save(out, np.asarray(array), allow_pickle=False)
-
-
-class _Spool:
-  """Rows of one array, kept in an unnamed file until all are there."""
-
-  def __init__(self, folder: pathlib.Path):
-    self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-    self._rows = 0
-    self._like = np.zeros((0, 0))
-
-  def __enter__(self) -> '_Spool':
-    return self
-
-  def __exit__(self, *_: object) -> None:
-    self._file.close()
-
-  def add(self, rows: np.ndarray) -> None:
-    """Adds rows [B, ...], all of one type and inner shape."""
-    self._like = rows[:0]
-    self._rows += len(rows)
-    self._file.write(np.ascontiguousarray(rows).data)
-
-  def copy_to(self, archive: zipfile.ZipFile, name: str) -> None:
-    """Adds the array to an .npz."""
-    self._file.seek(0)
-    header = {
-      'descr': np.lib.format.dtype_to_descr(self._like.dtype),
-      'fortran_order': False,
-      'shape': (self._rows, *self._like.shape[1:]),
-    }
-    with archive.open(name, 'w', force_zip64=True) as out:
-      np.lib.format.write_array_header_2_0(out, header)
-      while block := self._file.read(_COPY_BYTES):
-        out.write(block)
-
-
-class _Projector:
-  """tensors.tsv and metadata.tsv, line by line.
-
-  They take their places together, when all is well; a folder that was made for
-  them goes away again if it is not.
-  """
-
-  def __init__(self, folder: pathlib.Path, columns: Sequence[str]):
-    self._folder = folder
-    self._columns = columns
-
-  def __enter__(self) -> '_Projector':
-    with contextlib.ExitStack() as stack:
-      if not self._folder.exists():
-        with atomic_files.writing(self._folder):
-          self._folder.mkdir(parents=True)
-        stack.push(self._remove_folder)
-      self._tensors, self._metadata, config = (
-        self._open(stack, name)
-        for name in ('tensors.tsv', 'metadata.tsv', 'projector_config.pbtxt')
-      )
-      config.write(_PROJECTOR_CONFIG)
-      self._metadata.write('\t'.join(self._columns) + '\n')
-      self._stack = stack.pop_all()
-    return self
-
-  def __exit__(
-    self,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: types.TracebackType | None,
-  ) -> None:
-    self._stack.__exit__(kind, error, trace)
-
-  def _open(self, stack: contextlib.ExitStack, name: str) -> IO[str]:
-    unfinished = stack.enter_context(
-      atomic_files.whole_file(self._folder / name)
-    )
-    return stack.enter_context(
-      unfinished.open('w', encoding='utf-8', newline='\n')
-    )
-
-  def _remove_folder(self, kind: type[BaseException] | None, *_: Any) -> None:
-    if kind is not None:
-      with contextlib.suppress(OSError):  # somebody else's files are in it
-        self._folder.rmdir()
-
-  def add(self, vectors: np.ndarray, rows: Iterable[Sequence[str]]) -> None:
-    """Adds vectors [M, D] and what they are of."""
-    for vector in vectors.tolist():
-      self._tensors.write('\t'.join(f'{value:.7g}' for value in vector) + '\n')
-    for row in rows:
-      self._metadata.write('\t'.join(map(_one_field, row)) + '\n')
-
-
-def _one_field(text: str) -> str:
-  r"""A text in a column of its own: tabs and line ends as \t, \n and so on."""
-  if text.isprintable():
-    return text
-  return ''.join(
-    char if char.isprintable() else repr(char)[1:-1] for char in text
-  )
-
-
-def _text(labels: Sequence[str]) -> np.ndarray:
-  """Labels as a NumPy array of texts [M].
-
-  Raises:
-    EmbeddingError: NumPy would change one.
-  """
-  array: Any = np.array(labels, dtype=np.str_)
-  for label, kept in zip(labels, array.tolist(), strict=True):
-    if label != kept:
-      raise EmbeddingError(
-        f'label {label!r} ends in NUL, which NumPy cannot keep: expected a '
-        'folder for the projector, not an .npz'
-      )
-  return array

@@ -10,7 +10,7 @@ import small
 import coke_jax
 from coke_jax import parallel
 from coke_jax.cli import answer_lines, input_lines
-from coke_jax.predict import embeddings
+from coke_jax.predict import embedding_files, embeddings
 from coke_jax.predict import model as model_lib
 
 SEQUENCES = [
@@ -239,12 +239,12 @@ def test_labels_in_a_projector_stay_in_their_columns(tmp_path):
 def test_labels_that_numpy_cannot_keep(tmp_path):
   labels = ('a', 'b\0')
   static = embeddings.Static(np.eye(2, dtype=np.float32), labels, 1)
-  with pytest.raises(embeddings.EmbeddingError, match=r'b\\x00.*NUL'):
+  with pytest.raises(embedding_files.EmbeddingError, match=r'b\\x00.*NUL'):
     static.save(tmp_path / 'static.npz')
   states = embeddings.Contextual(
     np.zeros((1, 1, 2), np.float32), np.zeros((1, 1), np.int32), labels, 0
   )
-  with pytest.raises(embeddings.EmbeddingError, match='NUL'):
+  with pytest.raises(embedding_files.EmbeddingError, match='NUL'):
     states.save(tmp_path / 'states.npz')
   assert not list(tmp_path.iterdir())
   static.save(tmp_path / 'static')  # has no such limit

@@ -1,0 +1,261 @@
+"""Writes embeddings as .npz files or folders for TensorBoard's projector.
+
+An .npz of contextual embeddings contains
+  vectors  float32 [N, K, D], zero at PAD
+  tokens   int32 [N, K], ids of `labels`
+  labels   text [ids]: entities, relations, [MASK], [PAD]
+  layer    int, the number of blocks applied
+and an .npz of static embeddings
+  vectors       float32 [M, D]
+  labels        text [M], entities first, then relations
+  num_entities  int, the number of entities
+
+A folder for the projector contains `tensors.tsv` and `metadata.tsv`, one line
+for each vector. Load them at https://projector.tensorflow.org, or start
+TensorBoard with the folder as log directory.
+"""
+
+import contextlib
+import os
+import pathlib
+import tempfile
+import types
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from coke_jax import errors
+from coke_jax.data import atomic_files
+
+_COPY_BYTES = 1 << 22
+_PROJECTOR_CONFIG = (
+  'embeddings {\n  tensor_path: "tensors.tsv"\n'
+  '  metadata_path: "metadata.tsv"\n}\n'
+)
+
+
+class EmbeddingError(errors.CokeError, ValueError):
+  """Embeddings that cannot be written to the chosen kind of file."""
+
+
+def write_contextual(
+  path: str | os.PathLike[str],
+  batches: Iterable[tuple[np.ndarray, np.ndarray]],
+  labels: tuple[str, ...],
+  layer: int,
+) -> pathlib.Path:
+  """Writes contextual embeddings with the memory of one batch.
+
+  Args:
+    path: an .npz file if the name ends in `.npz`, else a folder for
+      TensorBoard's projector.
+    batches: tokens int32 [B, K] and hidden states float32 [B, K, D].
+    labels: the label of each token id; the last two are MASK and PAD.
+    layer: the number of blocks applied.
+
+  Returns:
+    The path.
+
+  Raises:
+    OSError: the file or folder cannot be written.
+    EmbeddingError: a label cannot be written to an .npz file.
+  """
+  path = pathlib.Path(path)
+  pad = len(labels) - 1
+  if path.suffix == '.npz':
+    _write_npz(path, batches, labels, layer)
+    return path
+  names = ['label', 'position', 'sequence']
+  with _Projector(path, names) as projector:
+    for tokens, vectors in batches:
+      real = tokens != pad
+      projector.add(vectors[real], _describe(tokens, pad, labels))
+  return path
+
+
+def write_static(
+  path: str | os.PathLike[str],
+  vectors: np.ndarray,
+  labels: tuple[str, ...],
+  num_entities: int,
+) -> pathlib.Path:
+  """Writes static embeddings.
+
+  Args:
+    path: an .npz file if the name ends in `.npz`, else a folder for
+      TensorBoard's projector.
+    vectors: float32 [M, D].
+    labels: M labels, entities first, then relations.
+    num_entities: the number of entities.
+
+  Returns:
+    The path.
+
+  Raises:
+    OSError: the file or folder cannot be written.
+    EmbeddingError: a label cannot be written to an .npz file.
+  """
+  path = pathlib.Path(path)
+  if path.suffix == '.npz':
+    text = _text(labels)
+    with (
+      atomic_files.whole_file(path) as unfinished,
+      unfinished.open('wb') as out,
+    ):
+      np.savez(out, vectors=vectors, labels=text, num_entities=num_entities)
+    return path
+  kinds = np.where(np.arange(len(labels)) < num_entities, 'entity', 'relation')
+  rows = zip(labels, kinds.tolist(), strict=True)
+  with _Projector(path, ['label', 'kind']) as projector:
+    projector.add(vectors, rows)
+  return path
+
+
+def _describe(
+  tokens: np.ndarray, pad: int, labels: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
+  """Yields label, position and sequence of each token [B, K] except PAD."""
+  for row in tokens.tolist():
+    words = [labels[token] for token in row if token != pad]
+    for position, word in enumerate(words):
+      yield word, str(position), ' | '.join(words)
+
+
+def _write_npz(
+  path: pathlib.Path,
+  batches: Iterable[tuple[np.ndarray, np.ndarray]],
+  labels: tuple[str, ...],
+  layer: int,
+) -> None:
+  """Writes an .npz file of arrays whose length is not known in advance."""
+  text = _text(labels)
+  with (
+    atomic_files.whole_file(path) as unfinished,
+    _Spool(path.parent) as tokens,
+    _Spool(path.parent) as vectors,
+  ):
+    for some_tokens, some_vectors in batches:
+      tokens.add(some_tokens.astype(np.int32))
+      vectors.add(some_vectors.astype(np.float32))
+    with zipfile.ZipFile(unfinished, 'w', allowZip64=True) as archive:
+      tokens.copy_to(archive, 'tokens.npy')
+      vectors.copy_to(archive, 'vectors.npy')
+      for name, array in (('labels', text), ('layer', layer)):
+        with archive.open(f'{name}.npy', 'w') as out:
+          np.save(out, np.asarray(array), allow_pickle=False)
+
+
+class _Spool:
+  """Collects the rows of one array in a temporary file without a name."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    self._rows = 0
+    self._like = np.zeros((0, 0))
+
+  def __enter__(self) -> '_Spool':
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self._file.close()
+
+  def add(self, rows: np.ndarray) -> None:
+    """Adds rows [B, ...]; the type and the inner shape are always the same."""
+    self._like = rows[:0]
+    self._rows += len(rows)
+    self._file.write(np.ascontiguousarray(rows).data)
+
+  def copy_to(self, archive: zipfile.ZipFile, name: str) -> None:
+    """Writes the array of all rows to an .npz file."""
+    self._file.seek(0)
+    header = {
+      'descr': np.lib.format.dtype_to_descr(self._like.dtype),
+      'fortran_order': False,
+      'shape': (self._rows, *self._like.shape[1:]),
+    }
+    with archive.open(name, 'w', force_zip64=True) as out:
+      np.lib.format.write_array_header_2_0(out, header)
+      while block := self._file.read(_COPY_BYTES):
+        out.write(block)
+
+
+class _Projector:
+  """Writes tensors.tsv and metadata.tsv of a folder line by line.
+
+  The files appear under their names when the context ends without an error.
+  After an error, a folder that was created for them is removed again.
+  """
+
+  def __init__(self, folder: pathlib.Path, columns: Sequence[str]):
+    self._folder = folder
+    self._columns = columns
+
+  def __enter__(self) -> '_Projector':
+    with contextlib.ExitStack() as stack:
+      if not self._folder.exists():
+        with atomic_files.writing(self._folder):
+          self._folder.mkdir(parents=True)
+        stack.push(self._remove_folder)
+      self._tensors, self._metadata, config = (
+        self._open(stack, name)
+        for name in ('tensors.tsv', 'metadata.tsv', 'projector_config.pbtxt')
+      )
+      config.write(_PROJECTOR_CONFIG)
+      self._metadata.write('\t'.join(self._columns) + '\n')
+      self._stack = stack.pop_all()
+    return self
+
+  def __exit__(
+    self,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: types.TracebackType | None,
+  ) -> None:
+    self._stack.__exit__(kind, error, trace)
+
+  def _open(self, stack: contextlib.ExitStack, name: str) -> IO[str]:
+    unfinished = stack.enter_context(
+      atomic_files.whole_file(self._folder / name)
+    )
+    return stack.enter_context(
+      unfinished.open('w', encoding='utf-8', newline='\n')
+    )
+
+  def _remove_folder(self, kind: type[BaseException] | None, *_: Any) -> None:
+    if kind is not None:
+      with contextlib.suppress(OSError):  # The folder contains other files.
+        self._folder.rmdir()
+
+  def add(self, vectors: np.ndarray, rows: Iterable[Sequence[str]]) -> None:
+    """Adds vectors [M, D] and their M rows of metadata."""
+    for vector in vectors.tolist():
+      self._tensors.write('\t'.join(f'{value:.7g}' for value in vector) + '\n')
+    for row in rows:
+      self._metadata.write('\t'.join(map(_one_field, row)) + '\n')
+
+
+def _one_field(text: str) -> str:
+  r"""Escapes characters that are not printable, such as tabs, as \t or \n."""
+  if text.isprintable():
+    return text
+  return ''.join(
+    char if char.isprintable() else repr(char)[1:-1] for char in text
+  )
+
+
+def _text(labels: Sequence[str]) -> np.ndarray:
+  """Converts labels to a NumPy array of strings [M].
+
+  Raises:
+    EmbeddingError: a label ends in NUL, which NumPy removes.
+  """
+  array: Any = np.array(labels, dtype=np.str_)
+  for label, kept in zip(labels, array.tolist(), strict=True):
+    if label != kept:
+      raise EmbeddingError(
+        f'label {label!r} ends in NUL, which an .npz file cannot store: '
+        'expected a folder for the projector'
+      )
+  return array
