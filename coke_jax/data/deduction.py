@@ -1,9 +1,10 @@
-"""Which paths of a split follow from the training graph.
+"""Paths by deduction and by induction.
 
-A path of the valid or test split is one of deduction if its target can be
-reached from its source along its relations in the graph of the training edges,
-and one of induction otherwise. Path data can contain this in files of its own;
-`deducible` computes it.
+A path of the valid or test split follows by deduction if its target can be
+reached from its source along its relations in the graph of the training edges.
+Otherwise predicting it takes induction. Path data can list both kinds of paths
+in separate files, which this module finds and checks; `deducible` computes the
+kind.
 """
 
 import pathlib

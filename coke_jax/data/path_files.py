@@ -55,7 +55,9 @@ def read_paths(
   }
   read = {split: reader.read(path) for split, path in found.items()}
   if not len(read['train']):
-    raise text_files.DataError(f'{found["train"]}: holds no path to train on')
+    raise text_files.DataError(
+      f'{found["train"]}: contains no path to train on'
+    )
   part_files = deduction.find_files(found)
   parts = [reader.read(path) for pair in part_files.values() for path in pair]
   vocabulary, sets = reader.finish([*read.values(), *parts])
@@ -188,7 +190,8 @@ def write_paths(
       contents[f'{stem}_deduction'] = paths.take(mask)
       contents[f'{stem}_induction'] = paths.take(~mask)
     contents[stem] = paths
-  folder.mkdir(parents=True, exist_ok=True)
+  with atomic_files.writing(folder):
+    folder.mkdir(parents=True, exist_ok=True)
   for name in [*contents, 'valid', 'valid_deduction', 'valid_induction']:
     there = sorted({*folder.glob(name), *folder.glob(f'{name}.*')})
     if there:

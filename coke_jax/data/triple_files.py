@@ -115,7 +115,9 @@ def read_graph(
     for split, path in paths.items()
   }
   if not len(read['train']):
-    raise text_files.DataError(f'{paths["train"]}: holds no triple to train on')
+    raise text_files.DataError(
+      f'{paths["train"]}: contains no triple to train on'
+    )
   entity_labels, entity_places = vocabulary_lib.sort_labels(entities)
   relation_labels, relation_places = vocabulary_lib.sort_labels(relations)
 

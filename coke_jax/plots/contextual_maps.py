@@ -1,4 +1,4 @@
-"""Maps of the contextual embeddings of an entity or relation (section 4.3).
+"""Maps of contextual embeddings, as in section 4.3 of the paper.
 
 The contextual embedding of an entity or relation differs from triple to triple.
 A map shows all of them in the plane: the model encodes every training triple

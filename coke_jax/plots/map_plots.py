@@ -22,8 +22,8 @@ _LEGEND_WIDTH = 46  # characters per line
 _LEGEND_LINES = 2  # per name
 _MAX_COMPARED = 500  # points of a group compared to find where it is densest
 _NEIGHBORHOOD = 0.05  # the range of that comparison, as a fraction of the width
-# Offsets of a number from the densest point of its group, in the order in which
-# they are tried: none, then circles of growing radius.
+# Candidate offsets of a number from the densest point of its group: none, and
+# circles of growing radius.
 _OFFSETS = np.array(
   [
     [radius * np.cos(angle), radius * np.sin(angle)]

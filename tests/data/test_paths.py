@@ -468,7 +468,7 @@ def test_counts_of_wordnet(benchmark_folder, tmp_path):
   lengths = np.bincount(data.test.length).tolist()
   assert lengths == [0, 10462, 6450, 9023, 10223, 10419]
   assert lengths[1] == expected['test_triples']
-  # The paper counts 2,602 single dev edges, four fewer than the files hold.
+  # The paper counts 2,602 single dev edges, four fewer than the files contain.
   assert np.bincount(data.valid.length)[1] == 2606
 
 

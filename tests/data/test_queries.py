@@ -155,29 +155,29 @@ def test_group_rows(rows):
 
 
 @hypothesis.settings(deadline=None)
-@hypothesis.given(asked=_ROWS, known=_ROWS)
-def test_known_answers(asked, known):
-  indptr, indices = build(asked).known_answers(build(known))
+@hypothesis.given(rows=_ROWS, known=_ROWS)
+def test_known_answers(rows, known):
+  indptr, indices = build(rows).known_answers(build(known))
   assert indptr.dtype == np.int64
   assert indices.dtype == np.int32
-  assert indptr.shape == (len(asked) + 1,)
-  got = [indices[indptr[i] : indptr[i + 1]].tolist() for i in range(len(asked))]
+  assert indptr.shape == (len(rows) + 1,)
+  got = [indices[indptr[i] : indptr[i + 1]].tolist() for i in range(len(rows))]
   assert len(indices) == sum(map(len, got))
   assert got == [
     sorted({a for row, answers in known if row == tokens for a in answers})
-    for tokens, _ in asked
+    for tokens, _ in rows
   ]
 
 
 @hypothesis.settings(deadline=None)
-@hypothesis.given(asked=_TRIPLES, known=_TRIPLES)
-def test_known_answers_of_triples(asked, known):
-  made = queries.from_triples(to_array(asked), VOCABULARY)
+@hypothesis.given(rows=_TRIPLES, known=_TRIPLES)
+def test_known_answers_of_triples(rows, known):
+  made = queries.from_triples(to_array(rows), VOCABULARY)
   indptr, indices = made.known_answers(
     queries.from_triples(to_array(known), VOCABULARY)
   )
-  wanted = [{t for a, b, t in known if (a, b) == (h, r)} for h, r, _ in asked]
-  wanted += [{h for h, a, b in known if (a, b) == (r, t)} for _, r, t in asked]
+  wanted = [{t for a, b, t in known if (a, b) == (h, r)} for h, r, _ in rows]
+  wanted += [{h for h, a, b in known if (a, b) == (r, t)} for _, r, t in rows]
   got = np.split(indices, indptr[1:-1]) if len(made) else []
   assert [set(one.tolist()) for one in got] == wanted
 
