@@ -14,7 +14,7 @@ files are detected before orbax opens them.
 import json
 import logging
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -22,9 +22,8 @@ import numpy as np
 
 from coke_jax import errors
 from coke_jax.data import atomic_files
-from coke_jax.storage import checksums, orbax_noise
+from coke_jax.storage import checksums, orbax_noise, retention
 
-_KEPT = 2  # newest checkpoints that are kept, in case the last one is damaged
 _METADATA = ('metadata', 'metadata')  # path of the JSON below a checkpoint
 _DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
 
@@ -54,7 +53,7 @@ class Checkpoints:
     """
     self._folder = folder.absolute()
     self._run = run
-    self._best_step: int | None = None
+    self._retention = retention.Retention()
     self._damaged: set[int] = set()
     self._manager: Any = None
     if folder.exists() and not folder.is_dir():
@@ -64,7 +63,7 @@ class Checkpoints:
     if writing or folder.is_dir():
       ocp = orbax_noise.import_orbax()
       options = ocp.CheckpointManagerOptions(
-        preservation_policy=_Preservation(self),
+        preservation_policy=self._retention,
         create=writing,
         cleanup_tmp_directories=writing,
         enable_async_checkpointing=False,
@@ -111,7 +110,7 @@ class Checkpoints:
       CheckpointError: the checkpoint could not be written.
     """
     assert self._manager is not None, 'opened for reading'
-    self._best_step = metadata['best_step']
+    self._retention.best_step = metadata['best_step']
     host = jax.device_get(dict(state))
     described = {**metadata, 'run': self._run, 'arrays': _arrays(host)}
     try:
@@ -291,25 +290,6 @@ class Checkpoints:
     if self._damaged:
       self._damaged.clear()
       self._manager.reload()
-
-
-class _Preservation:
-  """Keeps the newest two checkpoints, and the best one of any age."""
-
-  def __init__(self, checkpoints: Checkpoints):
-    self._checkpoints = checkpoints
-
-  def should_preserve(
-    self, checkpoints: Sequence[Any], *, context: Any
-  ) -> list[bool]:
-    """Returns which of the checkpoints, oldest first, are kept."""
-    del context
-    best = self._checkpoints._best_step
-    oldest_kept = len(checkpoints) - _KEPT
-    return [
-      index >= oldest_kept or info.step == best
-      for index, info in enumerate(checkpoints)
-    ]
 
 
 def _arrays(state: State) -> dict[str, str]:

@@ -22,6 +22,7 @@ from coke_jax.training import (
   train_step,
   writers,
 )
+from coke_jax.training import progress as progress_lib
 from coke_jax.training import setup as setup_lib
 
 ADVICE = (
@@ -32,31 +33,6 @@ ADVICE = (
 
 class TrainingError(errors.CokeError, RuntimeError):
   """A training that cannot continue, because a number is not finite."""
-
-
-@dataclasses.dataclass
-class Progress:
-  """The part of a checkpoint that is not arrays.
-
-  Attributes:
-    step: steps done.
-    best_step: the step with the best validation so far; None before the first.
-    best_metric: its validation metric, see `tasks.Task.choosing_metric`.
-    stale_validations: validations since then.
-    finished: whether the training is over.
-    validation_pending: whether the validation after this step is still to come.
-    losses: of the steps since the last record in metrics.jsonl.
-    norms: gradient norms of the same steps.
-  """
-
-  step: int = 0
-  best_step: int | None = None
-  best_metric: float | None = None
-  stale_validations: int = 0
-  finished: bool = False
-  validation_pending: bool = False
-  losses: list[float] = dataclasses.field(default_factory=list)
-  norms: list[float] = dataclasses.field(default_factory=list)
 
 
 class Trainer:
@@ -84,7 +60,7 @@ class Trainer:
     self.workdir = workdir
     config = setup.config
     self.ranker = ranker_lib.Ranker(setup.model, config.evaluate.batch_size)
-    self.progress = Progress()
+    self.progress = progress_lib.Progress()
     if config.train.tensorboard:
       writers.import_tensorboard()
     # Open only while `run` is active.
@@ -128,7 +104,7 @@ class Trainer:
     if restored is not None:
       items, metadata = restored
       state = train_state.from_items(items)
-      self.progress = Progress(**metadata)
+      self.progress = progress_lib.Progress(**metadata)
       if self.progress.best_step not in (None, *self._checkpoints.steps()):
         # The best checkpoint was deleted in favour of a later one, which is
         # damaged now.

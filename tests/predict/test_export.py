@@ -1,4 +1,4 @@
-"""Exported models: the same model comes back, or an error says why not."""
+"""Exported models: reading returns the same model or an error."""
 
 import dataclasses
 import json
@@ -25,8 +25,9 @@ from coke_jax.model import encoder
 from coke_jax.predict import export
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, json_files, workdir
-from coke_jax.training import loop, train_state
+from coke_jax.training import progress as progress_lib
 from coke_jax.training import setup as setup_lib
+from coke_jax.training import train_state
 
 ENTITIES = ('', ' a ', '"q"', 'NA', 'Zürich', '東', '\u2028', *'bcdefgh')
 RELATIONS = ('nan', 'near')
@@ -56,7 +57,7 @@ def random_state(shapes, step: int):
 
 
 def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
-  """A work folder with checkpoints as a training leaves them."""
+  """Creates a work folder with checkpoints, as after training."""
   config = small.config(
     data={'kind': kind, 'max_path_length': 2 if kind == 'walks' else 1},
     model={'num_layers': 2},
@@ -77,7 +78,7 @@ def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
   )
   with place.checkpoints(writing=True) as checkpoints:
     for step in (10, BEST, LAST):
-      progress = loop.Progress(step, best_step=min(step, BEST))
+      progress = progress_lib.Progress(step, best_step=min(step, BEST))
       checkpoints.save(
         step, random_state(shapes, step), dataclasses.asdict(progress)
       )
@@ -87,7 +88,7 @@ def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
 
 @pytest.fixture(scope='module')
 def triples(tmp_path_factory):
-  """A work folder and its exported model, to be left as they are."""
+  """Returns a work folder and its exported model; tests do not change them."""
   folder = tmp_path_factory.mktemp('exported')
   run = make_run(folder / 'run', 'triples')
   assert export.write(run, folder / 'model') == BEST
@@ -96,7 +97,7 @@ def triples(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def paths(tmp_path_factory):
-  """Likewise of paths."""
+  """Returns the same for path data."""
   folder = tmp_path_factory.mktemp('paths')
   run = make_run(folder / 'run', 'walks')
   target = folder / 'made' / 'as needed'
@@ -106,7 +107,7 @@ def paths(tmp_path_factory):
 
 @pytest.fixture
 def exported(triples, tmp_path):
-  """An exported model, to be damaged."""
+  """Returns a copy of an exported model, which tests may damage."""
   return pathlib.Path(shutil.copytree(triples[1], tmp_path / 'model'))
 
 
@@ -123,11 +124,11 @@ def assert_same_leaves(tree, wanted) -> None:
     assert np.asarray(leaf).tobytes() == np.asarray(want).tobytes()
 
 
-# --------------------------------------------------------------- there and back
+# ---------------------------------------------------------------- round trip
 
 
 @pytest.mark.parametrize('kind', ['triples', 'paths'])
-def test_the_best_checkpoint_comes_back_exactly(kind, request):
+def test_the_best_checkpoint_is_read_back_exactly(kind, request):
   run, folder = request.getfixturevalue(kind)
   config, data, params, step = export.read(str(folder))
   place = workdir.Workdir(run)
@@ -163,7 +164,7 @@ def test_the_files(triples):
   }
 
 
-def test_others_may_read_all_files_alike(triples):
+def test_all_files_have_the_same_permissions(triples):
   modes = {path.stat().st_mode for path in triples[1].iterdir()}
   assert len(modes) == 1
 
@@ -175,7 +176,9 @@ def test_the_same_model_gives_the_same_bytes(triples, tmp_path):
 
 
 @pytest.mark.parametrize('step', [LAST, None])
-def test_metrics_of_another_checkpoint_stay_behind(triples, tmp_path, step):
+def test_metrics_of_another_checkpoint_are_not_exported(
+  triples, tmp_path, step
+):
   run = shutil.copytree(triples[0], tmp_path / 'run')
   if step is None:
     (run / 'results.json').unlink()
@@ -189,7 +192,7 @@ def test_metrics_of_another_checkpoint_stay_behind(triples, tmp_path, step):
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
-  """Library versions differ in what they make of these."""
+  """Versions of safetensors differ in what they write for some of these."""
   wide = np.arange(12, dtype=np.int32).reshape(3, 4)
   named = {
     'columns': np.asfortranarray(wide),
@@ -236,7 +239,7 @@ def test_nothing_is_overwritten(triples, tmp_path, there):
     target.mkdir()
     (target / 'notes.txt').write_text('mine')
   before = sorted(target.parent.rglob('*'))
-  with pytest.raises(export.ExportError, match='is there already: expected'):
+  with pytest.raises(export.ExportError, match='exists already: expected'):
     export.write(run, target)
   assert sorted(target.parent.rglob('*')) == before
 
@@ -256,7 +259,9 @@ def test_a_target_below_a_file(triples, tmp_path):
     export.write(triples[0], tmp_path / 'file' / 'model')
 
 
-def test_the_target_is_whole_or_not_there(triples, tmp_path, monkeypatch):
+def test_the_target_is_written_completely_or_not_at_all(
+  triples, tmp_path, monkeypatch
+):
   def full(*_):
     raise OSError(28, 'No space left on device')
 
@@ -266,7 +271,7 @@ def test_the_target_is_whole_or_not_there(triples, tmp_path, monkeypatch):
   assert not list(tmp_path.iterdir())
 
 
-def test_what_was_written_is_read_back(triples, tmp_path, monkeypatch):
+def test_written_files_are_checked(triples, tmp_path, monkeypatch):
   save = safetensors.numpy.save
 
   def save_shuffled(named, metadata):
@@ -293,7 +298,7 @@ def test_a_run_without_a_checkpoint(triples, tmp_path):
 # ----------------------------------------------------------------------- damage
 
 
-def test_what_looks_like_an_exported_model(triples, exported):
+def test_is_export(triples, exported):
   run, _ = triples
   assert export.is_export(str(exported))
   assert not export.is_export(run)
@@ -345,20 +350,20 @@ def test_a_flipped_byte_anywhere_is_noticed(exported, name):
     assert str(exported) in str(caught.value)
 
 
-def test_json_that_means_the_same_is_noticed(exported):
+def test_reformatted_json_is_noticed(exported):
   path = exported / 'config.json'
   path.write_text(path.read_text().replace('  ', '\t'))
   with pytest.raises(export.ExportError, match=r'config\.json: is damaged'):
     export.read(exported)
 
 
-# -------------------------------- files whose checksums say that they are whole
+# --------------------------------------------- wrong files with right checksums
 
 Change = Callable[[pathlib.Path], None]
 
 
 def with_params(change: Callable[[dict], None]) -> Change:
-  """Another model.safetensors, with a checksum of parameters that fits."""
+  """Changes the parameters and their checksum in model.safetensors."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'model.safetensors'
@@ -371,7 +376,7 @@ def with_params(change: Callable[[dict], None]) -> Change:
 
 
 def with_metadata(change: Callable[[dict], None]) -> Change:
-  """Other metadata in model.safetensors, and the same parameters."""
+  """Changes the metadata in model.safetensors, not the parameters."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'model.safetensors'
@@ -385,7 +390,7 @@ def with_metadata(change: Callable[[dict], None]) -> Change:
 
 
 def with_data(change: Callable[[dict], None]) -> Change:
-  """Other splits."""
+  """Changes data.safetensors."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'data.safetensors'
@@ -397,7 +402,7 @@ def with_data(change: Callable[[dict], None]) -> Change:
 
 
 def with_json(name: str, change: Callable[[dict], object]) -> Change:
-  """Another config.json or vocabulary.json."""
+  """Changes config.json or vocabulary.json."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / name
@@ -409,12 +414,12 @@ def with_json(name: str, change: Callable[[dict], object]) -> Change:
 
 
 def with_bytes(name: str, new: bytes) -> Change:
-  """A file of these bytes."""
+  """Replaces a file by these bytes."""
   return lambda folder: (folder / name).write_bytes(new) and None
 
 
 def unlisted(name: str) -> Change:
-  """A folder that never had this file."""
+  """Removes a file, also from the checksums."""
   return lambda folder: (folder / name).unlink()
 
 
@@ -558,7 +563,7 @@ def test_an_exported_model_answers_where_orbax_is_missing(triples):
 
 
 def test_a_run_needs_orbax(triples):
-  """So that the test above proves something."""
+  """The test above needs this difference."""
   asked = subprocess.run(
     [sys.executable, '-c', _ASK, str(triples[0])],
     capture_output=True,
