@@ -1,14 +1,15 @@
-"""A trained model as a folder of plain files, to keep, publish and load.
+"""Exports a trained model to a folder of plain files, and reads it back.
 
 model.safetensors  the parameters of the best checkpoint
 data.safetensors   train, valid and test as ids
 config.json        the settings
 vocabulary.json    entity and relation labels, in the order of their ids
-results.json       test metrics of this checkpoint, if it was tested
-SHA256SUMS         the checksums of the others
+results.json       test metrics of this checkpoint, if it was evaluated
+SHA256SUMS         the checksums of the other files
 
-None of them can hold code, and reading them needs no orbax. Names of parameters
-are paths, such as `blocks_0/attention/query_key_value/kernel`.
+None of these formats can contain code, and reading them does not need orbax.
+The names of parameters are paths in the tree of parameters, such as
+`blocks_0/attention/query_key_value/kernel`.
 """
 
 import json
@@ -29,67 +30,73 @@ import safetensors.numpy
 from coke_jax import errors, parallel, tasks, version
 from coke_jax.data import arrays, atomic_files
 from coke_jax.model import encoder
-from coke_jax.storage import checksums, json_files, workdir
+from coke_jax.storage import checksums, json_files
+from coke_jax.storage import workdir as workdir_lib
 
-FORMAT = 1  # of the folder; a program that knows another one refuses it
+FORMAT = 1  # of the folder; `read` accepts no other format
 
 _MODEL = 'model.safetensors'
 _DATA = 'data.safetensors'
 _CONFIG = 'config.json'
 _VOCABULARY = 'vocabulary.json'
 _RESULTS = 'results.json'
-# One key for all metadata: the library would write several in any order, and
-# the same model is to give the same bytes.
+# One key for all metadata. The library writes several keys in a random order,
+# but exports of the same model should be the same bytes.
 _METADATA = 'coke_jax'
-_SHOWN = 3  # names in an error
+_MAX_NAMES_SHOWN = 3  # in an error message
 
 Exported = tuple[ml_collections.ConfigDict, arrays.DataSet, Any, int]
 
 
 class ExportError(errors.CokeError, RuntimeError):
-  """A folder that is not a whole exported model, or that cannot become one."""
+  """A folder that is not a complete exported model, or cannot become one."""
 
 
 def is_export(folder: str | os.PathLike[str]) -> bool:
-  """Whether a folder looks like an exported model, be it a damaged one."""
-  place = pathlib.Path(folder).expanduser()
-  return any((place / name).is_file() for name in (_MODEL, checksums.NAME))
+  """Returns whether a folder is an exported model, possibly a damaged one."""
+  root = pathlib.Path(folder).expanduser()
+  return any((root / name).is_file() for name in (_MODEL, checksums.NAME))
 
 
-def write(run: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-  """Exports the best checkpoint of a work folder and returns its step.
+def write(
+  folder: str | os.PathLike[str], target: str | os.PathLike[str]
+) -> int:
+  """Exports the best checkpoint of a work folder.
 
-  The target is whole or not there: the files are written into a folder beside
-  it, read back as a check, and then the folder gets its name.
+  The target is written completely or not at all: the files are written to a
+  temporary folder next to it, read back as a check, and the folder is renamed.
 
   Args:
-    run: a work folder.
-    target: a folder that is empty or not there yet.
+    folder: a work folder.
+    target: a folder that is empty or does not exist.
+
+  Returns:
+    The step of the checkpoint.
 
   Raises:
-    ExportError: the target holds something.
-    atomic_files.WriteError: it cannot be written.
-    workdir.WorkdirError: the work folder holds no run, or a damaged one.
-    checkpoints.CheckpointError: it has no usable checkpoint.
+    ExportError: the target is not empty.
+    atomic_files.WriteError: the target cannot be written.
+    workdir.WorkdirError: the work folder contains no run, or a damaged one.
+    checkpoints.CheckpointError: there is no usable checkpoint.
   """
   goal = pathlib.Path(target).expanduser().absolute()
   if goal.exists() and not (goal.is_dir() and not any(goal.iterdir())):
     raise ExportError(
-      f'{goal}: is there already: expected a folder that is empty or not there '
-      'yet; nothing was changed'
+      f'{goal}: exists already: expected an empty folder or a new name; '
+      'nothing was changed'
     )
-  place = workdir.Workdir(run)
-  config, data = place.config(), place.data()
+  workdir = workdir_lib.Workdir(folder)
+  config, data = workdir.config(), workdir.data()
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, data.vocabulary, task.max_length)
-  params, step = place.best_params(encoder.param_shapes(model))
-  results = _results_of(place, step)
+  params, step = workdir.best_params(encoder.param_shapes(model))
+  results = _results_of(workdir, step)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
     with atomic_files.writing(goal):
       unfinished.mkdir(parents=True)
-      _write_params(unfinished / _MODEL, params, step)
-      _write_arrays(unfinished / _DATA, arrays.to_arrays(data))
+      write_params(unfinished / _MODEL, params, step)
+      write_arrays(unfinished / _DATA, arrays.to_arrays(data))
       json_files.write_json(unfinished / _CONFIG, config.to_dict())
       json_files.write_vocabulary(unfinished / _VOCABULARY, data.vocabulary)
       if results is not None:
@@ -103,43 +110,52 @@ def write(run: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
 
 
 def read(folder: str | os.PathLike[str]) -> Exported:
-  """The config, data, replicated parameters and step of an exported model.
+  """Reads and checks an exported model.
 
-  Every file is checked against its checksum before it is used; the parameters
-  also against their own one, and against the model that the config and the
-  labels describe.
+  Every file is checked against its checksum before it is used. The parameters
+  have a checksum of their own, and must fit the model that config.json and
+  vocabulary.json describe.
+
+  Args:
+    folder: an exported model.
+
+  Returns:
+    The config, the data, the replicated parameters and the step of the
+    checkpoint.
 
   Raises:
-    ExportError: a file is missing, damaged, too many or of another format;
-      names it and what was expected.
+    ExportError: a file is missing, damaged, of another format, or not part of
+      an exported model.
   """
-  place = pathlib.Path(folder).expanduser()
+  root = pathlib.Path(folder).expanduser()
   try:
-    checksums.check(place)
-    metadata = _read_metadata(place / _MODEL)
+    checksums.check(root)
+    metadata = _read_metadata(root / _MODEL)
     for name in (_CONFIG, _VOCABULARY, _DATA):
-      if not (place / name).is_file():
-        raise ExportError(f'{place}: no {name}: expected an exported model')
-    config = json_files.read_config(place / _CONFIG)
-    vocabulary = json_files.read_vocabulary(place / _VOCABULARY)
-  except (checksums.ChecksumError, workdir.WorkdirError) as error:
+      if not (root / name).is_file():
+        raise ExportError(f'{root}: no {name}: expected an exported model')
+    config = json_files.read_config(root / _CONFIG)
+    vocabulary = json_files.read_vocabulary(root / _VOCABULARY)
+  except (checksums.ChecksumError, workdir_lib.WorkdirError) as error:
     raise ExportError(str(error)) from error
-  saved = _read_arrays(place / _DATA)
+  saved = read_arrays(root / _DATA)
   try:
     data = arrays.from_arrays(config.data.name, vocabulary, saved)
   except (KeyError, TypeError, ValueError) as error:
-    raise ExportError(f'{place / _DATA}: cannot be used: {error}') from error
+    raise ExportError(f'{root / _DATA}: cannot be used: {error}') from error
   task = tasks.make_task(config, data)
   shapes = encoder.param_shapes(
     tasks.build_model(config, vocabulary, task.max_length)
   )
-  params = _read_params(place / _MODEL, metadata, shapes)
+  params = _read_params(root / _MODEL, metadata, shapes)
   return config, data, parallel.replicate(params), metadata['step']
 
 
-def _results_of(place: workdir.Workdir, step: int) -> dict[str, Any] | None:
-  """The test metrics of a run, unless they are of another checkpoint."""
-  path = place.folder / _RESULTS
+def _results_of(
+  workdir: workdir_lib.Workdir, step: int
+) -> dict[str, Any] | None:
+  """Returns the test metrics of a run, or None if they are of another step."""
+  path = workdir.folder / _RESULTS
   if not path.exists():
     return None
   results = json_files.read_json(path)
@@ -147,16 +163,26 @@ def _results_of(place: workdir.Workdir, step: int) -> dict[str, Any] | None:
   return results if same else None
 
 
-def _write_params(path: pathlib.Path, params: Any, step: int) -> None:
+def write_params(path: pathlib.Path, params: Any, step: int) -> None:
+  """Writes model.safetensors: parameters, their checksum and metadata.
+
+  Args:
+    path: the file.
+    params: a nested dict of float32 arrays.
+    step: the step of the checkpoint.
+
+  Raises:
+    atomic_files.WriteError: the file cannot be written.
+  """
   params = jax.device_get(params)
   metadata = {'format': FORMAT, 'version': version.__version__, 'step': step}
   signed = {**metadata, 'sha256': checksums.of_arrays(params, metadata)}
   flat = flax.traverse_util.flatten_dict(params, sep='/')
-  _write_arrays(path, flat, {_METADATA: json.dumps(signed)})
+  write_arrays(path, flat, {_METADATA: json.dumps(signed)})
 
 
 def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
-  """What a file of parameters says of itself, if it has this format."""
+  """Reads the metadata of model.safetensors and checks the format."""
   try:
     with safetensors.safe_open(path, framework='numpy') as opened:
       text = (opened.metadata() or {}).get(_METADATA, 'null')
@@ -165,8 +191,7 @@ def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
     raise ExportError(f'{path}: cannot be read: {error}') from error
   if not isinstance(metadata, dict) or 'format' not in metadata:
     raise ExportError(
-      f'{path}: has no metadata of coke_jax: expected a file that the export '
-      'wrote'
+      f'{path}: has no metadata of coke_jax: expected an exported model'
     )
   if metadata['format'] != FORMAT:
     raise ExportError(
@@ -184,15 +209,17 @@ def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
 def _read_params(
   path: pathlib.Path, metadata: Mapping[str, Any], shapes: Any
 ) -> Any:
-  """The parameters in a file, which must be those of a tree of shapes."""
-  flat = _read_arrays(path)
+  """Reads the parameters and checks their names, shapes and checksum."""
+  flat = read_arrays(path)
   expected = flax.traverse_util.flatten_dict(shapes, sep='/')
   for problem, names in (
     ('lacks', sorted(expected.keys() - flat.keys())),
     ('also has', sorted(flat.keys() - expected.keys())),
   ):
     if names:
-      shown = ', '.join(names[:_SHOWN]) + ', ...' * (len(names) > _SHOWN)
+      shown = ', '.join(names[:_MAX_NAMES_SHOWN]) + ', ...' * (
+        len(names) > _MAX_NAMES_SHOWN
+      )
       raise ExportError(
         f'{path}: {problem} {shown}: expected the {len(expected)} parameters '
         f'of the model that {_CONFIG} describes'
@@ -209,18 +236,28 @@ def _read_params(
   unsigned = {key: metadata[key] for key in metadata if key != 'sha256'}
   if checksums.of_arrays(params, unsigned) != metadata.get('sha256'):
     raise ExportError(
-      f'{path}: is damaged: its content is not what was exported'
+      f'{path}: is damaged: its content differs from what was exported'
     )
   return params
 
 
-def _write_arrays(
+def write_arrays(
   path: pathlib.Path,
   named: Mapping[str, np.ndarray],
   metadata: dict[str, str] | None = None,
 ) -> None:
-  # The library takes the memory as it lies, and would shuffle an array that is
-  # not in C order. Its save_file makes files that only their owner can read.
+  """Writes arrays of any layout to a safetensors file.
+
+  Args:
+    path: the file.
+    named: arrays by name.
+    metadata: text by name.
+
+  Raises:
+    atomic_files.WriteError: the file cannot be written.
+  """
+  # The library copies memory as it is, so arrays must be in C order. Its
+  # save_file would write files that only their owner can read.
   content = safetensors.numpy.save(
     {name: np.asarray(array, order='C') for name, array in named.items()},
     metadata,
@@ -229,7 +266,12 @@ def _write_arrays(
     temporary.write_bytes(content)
 
 
-def _read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+  """Reads the arrays of a safetensors file by name.
+
+  Raises:
+    ExportError: the file cannot be read.
+  """
   try:
     return safetensors.numpy.load_file(path)
   except (OSError, KeyError, safetensors.SafetensorError) as error:

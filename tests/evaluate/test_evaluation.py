@@ -1,4 +1,4 @@
-"""Ranks on device against a brute-force reference, and what is made of them.
+"""Ranks against a brute-force reference, and the metrics of ranks.
 
 Floating-point scores of the same query can differ in the last bits between
 batch shapes, so a comparison of exact ranks needs exact scores. Two kinds of
@@ -30,7 +30,7 @@ ENTITIES, RELATIONS = 23, 4
 
 
 def random_graph(seed: int, sizes=(60, 17, 19)) -> graph.KnowledgeGraph:
-  """Draws a graph in which test triples hold entities that are not in train."""
+  """Draws a graph whose test triples contain entities that train lacks."""
   made = small.random_graph(
     seed=seed, sizes=sizes, entities=ENTITIES, relations=RELATIONS, unseen=3
   )
@@ -56,13 +56,13 @@ def parameters():
 
 @pytest.fixture(scope='module')
 def counted():
-  """One compiled ranker for the tables of all `table_model`s."""
+  """Returns a compiled ranker for the tables of all `table_model`s."""
   return ranker_lib.Ranker(table_model(), 8 * parallel.num_devices())
 
 
 @pytest.fixture(scope='module')
 def ranker():
-  """One compiled ranker of `coke()` for all tests with usual batches."""
+  """Returns a compiled ranker of `coke()` with batches of 8 rows."""
   return ranker_lib.Ranker(coke(), 8 * parallel.num_devices())
 
 
@@ -70,13 +70,13 @@ def ranker():
 
 
 def sides(triples: np.ndarray) -> list[tuple[str, tuple[int, int, int]]]:
-  """The queries in the order of the results: tails first, then heads."""
+  """Lists the queries in the order of the results: tails, then heads."""
   listed = [tuple(map(int, triple)) for triple in triples]
   return [('tail', t) for t in listed] + [('head', t) for t in listed]
 
 
 def competitors(side, triple, known: set[tuple[int, int, int]]) -> list[int]:
-  """Entities that the gold one is ranked against."""
+  """Lists the entities that the gold entity is ranked against."""
   head, relation, tail = triple
   rivals = []
   for entity in range(ENTITIES):
@@ -90,7 +90,10 @@ def competitors(side, triple, known: set[tuple[int, int, int]]) -> list[int]:
 
 
 def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
-  """better, equal and candidates of each query; scores(side, triple) -> [V]."""
+  """Returns better, equal and candidates of each query, int64 [3, N].
+
+  `scores(side, triple)` returns the scores of all entities, [V].
+  """
   known = {
     tuple(map(int, triple))
     for name in filter_splits
@@ -184,7 +187,7 @@ def test_ranks_among_given_competitors(size):
 
 
 def test_choosing_a_checkpoint_does_not_look_at_test(counted):
-  """The known answers of a validation are those of train and valid."""
+  """The known answers of a validation come from train and valid only."""
   made = random_graph(8, sizes=(40, 30, 60))
   task = link_prediction.LinkPrediction(made)
   tables = table_model(8, levels=30).tables
@@ -216,7 +219,7 @@ def test_training_queries_are_both_sides_of_train():
 
 
 def test_the_filter_decides_the_ranks(counted):
-  """With test left out of the filter, test triples hide each other."""
+  """Without test in the filter, other test answers lower the ranks."""
   made = random_graph(5, sizes=(40, 10, 60))
   params = parallel.replicate(table_model(5, levels=30).tables)
   task = link_prediction.LinkPrediction(made)
@@ -228,7 +231,7 @@ def test_the_filter_decides_the_ranks(counted):
   assert (some.better > every.better).any()
 
 
-def test_a_repeated_triple_is_ranked_each_time_and_never_hides_itself(counted):
+def test_every_copy_of_a_repeated_triple_is_ranked(counted):
   triple = np.array([[0, 0, 1]] * 3, dtype=np.int32)
   words = random_graph(0).vocabulary
   made = graph.KnowledgeGraph('x', words, triple, triple, triple)
@@ -264,7 +267,7 @@ def test_queries_need_exactly_one_gold_answer(counted):
 
 
 def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
-  """Exact scores, so that the ranks must be equal to the last one."""
+  """The scores are exact, so all ranks must be equal."""
   path = tmp_path / 'ranks.json'
   small.run_script(__file__, path, devices=8)
   written = json.loads(path.read_text())
@@ -273,9 +276,9 @@ def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
 
 
 def ranks_of_both_models() -> dict[str, list]:
-  """The better, equal, candidates of two models with exact scores."""
+  """Returns better, equal and candidates of two models with exact scores."""
   made = random_graph(11)
-  # Layer norm scale 0: the scores are the biases, whatever the sequence.
+  # With layer norm scale 0, the scores are the biases for every sequence.
   params = small.random_params(coke(), seed=2, scale=0.3)
   params['prediction_norm'] = {
     name: np.zeros(8, np.float32) for name in ('scale', 'bias')
@@ -305,9 +308,9 @@ def ranks_of_both_models() -> dict[str, list]:
 
 
 def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
-  """Entities closer than 1e-4 to the gold score may fall on either side."""
+  """Entities within 1e-4 of the gold score may count as better or not."""
   made = random_graph(3)
-  # Entities 4 and 9 are copies of entity 2: the same score, to rounding.
+  # Entities 4 and 9 are copies of entity 2, with equal scores up to rounding.
   params = dict(parameters)
   embedding = params['element_embedding'].copy()
   bias = params['entity_bias'].copy()
@@ -325,7 +328,7 @@ def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
     dtype=np.float64,
   )
   spread = scores.max(axis=1) - scores.min(axis=1)
-  assert (spread > 0.1).all()  # the model tells entities apart
+  assert (spread > 0.1).all()  # Scores differ between entities.
   loose = 0
   for row, (side, triple) in enumerate(sides(made.test)):
     gold = scores[row, triple[2] if side == 'tail' else triple[0]]
@@ -335,7 +338,7 @@ def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
     assert above.sum() <= ranks.better[row]
     assert ranks.better[row] + ranks.equal[row] <= (above | near).sum()
     loose += int(near.sum() > 2)
-  assert loose < len(ranks.better) / 4  # the bounds say something
+  assert loose < len(ranks.better) / 4  # Most bounds are tight.
 
 
 def test_dropout_is_off(ranker, parameters):
@@ -371,7 +374,7 @@ def test_a_constant_model_ranks_at_the_mean(ranker, parameters):
     ('element_embedding', (ENTITIES - 1, 0)),  # an entity unseen in train
   ],
 )
-def test_a_score_that_is_no_number_is_an_error(
+def test_a_score_that_is_not_finite_is_an_error(
   ranker, parameters, value, leaf, place
 ):
   params = dict(parameters)
@@ -418,8 +421,8 @@ def test_counting_by_hand():
   counts, finite = jax.jit(counting_lib.count_filtered)(
     scores,
     np.array([1, 4, 4, 0], dtype=np.int32),
-    # Row 0 loses entity 2 and would lose its gold one; row 1 loses 0 and, given
-    # twice, 3. Rows 4 and 7 do not exist.
+    # Row 0 filters entity 2 and its gold entity, which stays a candidate. Row 1
+    # filters 0 and, twice, 3. Rows 4 and 7 do not exist.
     np.array([0, 0, 1, 1, 1, 4, 7], dtype=np.int32),
     np.array([2, 1, 0, 3, 3, 0, 0], dtype=np.int32),
   )
@@ -489,7 +492,7 @@ def test_metrics_by_hand():
   )
   assert metrics == {
     'mrr': pytest.approx((1 + 2 / 3 + 1 / 4 + 1 / 11) / 4),
-    'hits@1': 0.25,  # a tie for the first place is not the first place
+    'hits@1': 0.25,  # A tie for rank 1 has rank 1.5.
     'hits@3': 0.5,
     'hits@10': 0.75,
     'mean_rank': 4.375,
@@ -505,7 +508,7 @@ def test_metrics_by_hand():
     ([1, 1], [7, 9], 1.0),  # perfect
     ([4, 5], [7, 9], 0.0),  # the mean of the candidates
     ([7, 9], [7, 9], -1.0),  # the last
-    ([1, 1], [1, 1], 1.0),  # nothing to get wrong
+    ([1, 1], [1, 1], 1.0),  # no other candidates
   ],
 )
 def test_adjusted_mean_rank_index(ranks, candidates, index):
@@ -529,7 +532,7 @@ def test_relation_categories_by_hand():
     'below the border': [
       *[(0, 10), (0, 11), (1, 12), (1, 13), (2, 14), (3, 15), (4, 16)]
     ],
-    # A triple that is given again is still one.
+    # A repeated triple counts once.
     'repeated': [(0, 1), (0, 1), (0, 1)],
   }
   triples = np.array(
@@ -560,7 +563,7 @@ def test_relation_categories_by_hand():
 
 @pytest.fixture(scope='module')
 def summarized():
-  """Three test triples of two relations; ranks chosen by hand."""
+  """Returns results of three test triples with given ranks."""
   words = small.labels(12, ('friend', 'parent'))
   train = [(0, 1, 1), (0, 1, 2), (0, 1, 3), (5, 0, 6)]
   test = [(0, 1, 4), (6, 0, 5), (0, 1, 11)]  # 4 and 11 are not in train
@@ -611,13 +614,13 @@ def test_summary_of_relations_and_categories(summarized):
   assert relations['parent']['queries'] == 4
   assert relations['parent']['both']['mean_rank'] == (1 + 5 + 10 + 1) / 4
   categories = summarized['by_category']
-  assert set(categories) == {'1-1', '1-N'}  # only those that there are
+  assert set(categories) == {'1-1', '1-N'}  # those with queries
   assert categories['1-N']['head'] == relations['parent']['head']
   assert categories['1-1']['both'] == relations['friend']['both']
 
 
-def test_a_summary_of_many_relations_finds_their_categories_once(monkeypatch):
-  """It goes through all triples, too long to do for each relation."""
+def test_a_summary_computes_the_categories_once(monkeypatch):
+  """Computing them takes a pass over all triples."""
   calls = []
   original = link_prediction.relation_categories
 
@@ -655,7 +658,7 @@ def test_table(summarized):
   assert '2 of 3 triples contain an entity unseen' in text
 
 
-if __name__ == '__main__':  # see test_the_ranks_are_the_same_on_eight_devices
+if __name__ == '__main__':  # See test_the_ranks_are_the_same_on_eight_devices.
   output = {
     'devices': parallel.num_devices(),
     'ranks': ranks_of_both_models(),

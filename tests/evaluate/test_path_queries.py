@@ -1,4 +1,4 @@
-"""Path queries from data to results, against sets in plain Python."""
+"""Path queries against a reference with sets in plain Python."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ LONGEST = 3
 
 
 def random_data(seed):
-  """Walks and stray paths, duplicates among them, over a random multigraph."""
+  """Draws random paths, with duplicates, over a random multigraph."""
   generator = np.random.default_rng(seed)
   labels = small.labels(ENTITIES, RELATIONS)
 
@@ -69,7 +69,10 @@ def edges_of(*sets):
 
 
 def quantile(edges, path, scores):
-  """(quantile, in the first ten) of a path's target; None if trivial."""
+  """Returns the quantile of a path's target and whether it is a hit at 10.
+
+  None if there are no negatives.
+  """
   source, relations, target = path
   reached = {source}
   for relation in relations:
@@ -174,7 +177,7 @@ def small_config():
 
 
 def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
-  """A ring of 30 entities: a path's end can be worked out."""
+  """The graph is a ring of 30 entities, which is easy to learn."""
   ring = np.array([[i, 0, (i + 1) % 30] for i in range(30)], np.int32)
   labels = small.labels(30, ['next'])
   triples = graph.KnowledgeGraph('ring', labels, ring, ring[:5], ring[5:10])
@@ -188,7 +191,7 @@ def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
   lengths = (worker.setup.training_set.queries.tokens != labels.pad_id + 1).sum(
     1
   )
-  assert set(lengths) == {3, 4}  # tokens: trained on up to two relations
+  assert set(lengths) == {3, 4}  # tokens of one and two relations
   state = worker.run()
   results = task.evaluate(worker.ranker, state.params, 'test', choosing=False)
   assert results['mean_quantile'] > 0.7

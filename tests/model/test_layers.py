@@ -1,4 +1,4 @@
-"""Dropout and products against what they should do, written plainly."""
+"""Layers and their gradients against plain NumPy, and dropout statistics."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from coke_jax.model import layers
 
 
 def dropped(rate, shape, seed=0, *, train=True):
-  """Ones after dropout."""
+  """Returns ones after dropout."""
   return np.asarray(
     layers.Dropout(rate).apply(
       {}, jnp.ones(shape), train=train, rngs={'dropout': jax.random.key(seed)}
@@ -18,12 +18,12 @@ def dropped(rate, shape, seed=0, *, train=True):
 
 
 @pytest.mark.parametrize('rate', [0.1, 0.5, 0.9])
-def test_dropout_drops_as_many_as_it_should_and_makes_up_for_them(rate):
+def test_dropout_rate_and_scale(rate):
   values = dropped(rate, (200, 5, 100))
   zeros = (values == 0).mean()
   assert abs(zeros - rate) < 5 * (rate * (1 - rate) / values.size) ** 0.5
   np.testing.assert_allclose(values[values != 0], 1 / (1 - rate), rtol=2e-4)
-  # Neither halves of the random words nor neighbours depend on each other.
+  # Neighbors are independent, and so are the halves of the random words.
   kept = values != 0
   for other in (np.roll(kept, 50, axis=-1), np.roll(kept, 1, axis=0)):
     both = (kept & other).mean()
@@ -32,7 +32,7 @@ def test_dropout_drops_as_many_as_it_should_and_makes_up_for_them(rate):
 
 @pytest.mark.parametrize('rate', [0.1, 0.5])
 def test_dropout_is_independent_over_places_and_keys(rate):
-  """Counts of pairs are as those of independent draws, up to chance."""
+  """Statistics agree with independent draws within five deviations."""
   steps, rows, width = 40, 64, 256
   keys = jax.random.split(jax.random.key(3), steps)
   threshold = np.uint32(round(rate * 2**32))
@@ -55,7 +55,7 @@ def test_dropout_is_independent_over_places_and_keys(rate):
       assert abs(product.mean()) < 5 * deviation / dropped.size**0.5
 
 
-def test_hashed_bits_are_even_and_change_with_each_bit_of_the_key():
+def test_every_bit_of_the_key_flips_half_of_the_hashed_bits():
   size = 2**16
   bits = np.asarray(layers.hash_bits(jax.random.key(7), (size,)))
   chance = 5 * (0.25 / size) ** 0.5
@@ -81,7 +81,7 @@ def test_dropout_of_odd_widths(shape):
   assert (values != 0).any(axis=0).all()
 
 
-def test_dropout_draws_anew_with_each_key_and_the_same_with_one():
+def test_dropout_depends_on_the_key_alone():
   assert (dropped(0.5, (4, 64)) == dropped(0.5, (4, 64))).all()
   assert (dropped(0.5, (4, 64)) != dropped(0.5, (4, 64), seed=1)).any()
 

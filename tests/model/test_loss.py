@@ -7,7 +7,7 @@ from coke_jax.model import loss
 
 
 def brute_force(logits, answers, target_mass):
-  """Cross-entropy against every answer's full target distribution, float64."""
+  """Computes the loss from full target distributions in float64."""
   logits = np.asarray(logits, np.float64)
   count = logits.shape[1]
   losses = []
@@ -29,7 +29,7 @@ def brute_force(logits, answers, target_mass):
 @given(
   seed=st.integers(0, 10**6),
   rows=st.just(3),
-  entities=st.sampled_from([1, 2, 7]),  # few shapes: each compiles
+  entities=st.sampled_from([1, 2, 7]),  # Each shape compiles.
   most=st.just(4),
   target_mass=st.sampled_from([0.05, 0.25, 0.8, 1.0]),
 )
@@ -45,7 +45,7 @@ def test_equals_the_full_distribution(seed, rows, entities, most, target_mass):
 
 
 def test_a_higher_target_mass_rewards_the_answer_more():
-  """The mass is ON the target: with .8, being sure of it must pay."""
+  """`target_mass` is the mass on the answer, not the mass taken from it."""
   unsure = jnp.zeros((1, 4))
   sure = jnp.array([[2.0, 0.0, 0.0, 0.0]])
   answer = jnp.array([[0]])
@@ -56,7 +56,7 @@ def test_a_higher_target_mass_rewards_the_answer_more():
 
   assert gain(0.8) > 0
   assert gain(1.0) > gain(0.8) > gain(0.25)
-  assert gain(0.1) < 0  # less than its even share: the mirror image
+  assert gain(0.1) < 0  # The answer has less mass than the other entities.
 
 
 def test_rows_without_answers_cost_nothing():

@@ -27,7 +27,7 @@ def small_model(**changes):
 
 
 def oracle_params(stored):
-  """The stored parameters in our tree."""
+  """Converts the stored parameters to the tree of this model."""
 
   def get(name):
     return stored[f'params/{name}']
@@ -144,7 +144,7 @@ def test_masked_state_equals_the_full_encoding():
   )
 
 
-def test_padding_is_invisible():
+def test_padding_does_not_change_logits():
   coke = small_model()
   params = {'params': small.random_params(coke)}
   short = coke.apply(params, jnp.array([[13, 10, 3]]), jnp.array([0]))
@@ -181,7 +181,7 @@ def test_bfloat16_products_stay_close_and_return_float32():
   assert not np.array_equal(got, expected)
 
 
-def test_dropout_is_drawn_for_every_row_and_place():
+def test_dropout_differs_between_rows():
   coke = small_model(dropout=0.5)
   params = {'params': small.random_params(coke)}
   tokens = jnp.tile(jnp.array([[13, 10, 3]]), (4, 1))
@@ -203,13 +203,13 @@ def test_initial_parameters():
   coke = small_model(hidden_size=64, num_tokens=2000, pad_id=1999)
   params = encoder.init_params(coke, 3)
   embedding = np.asarray(params['element_embedding'])
-  assert np.abs(embedding).max() <= 0.04 + 1e-6  # two deviations
+  assert np.abs(embedding).max() <= 0.04 + 1e-6  # two standard deviations
   np.testing.assert_allclose(embedding.std(), 0.02 * 0.8796, rtol=0.02)
   assert not params['entity_bias'].any()
   assert not params['blocks_0']['hidden']['bias'].any()
 
 
-def test_longer_sequences_than_built_for_are_refused():
+def test_sequences_longer_than_max_length_are_an_error():
   coke = small_model()
   with pytest.raises(ValueError, match=r'6 tokens.*at most 5'):
     coke.apply(

@@ -1,4 +1,4 @@
-"""Numbers at their limits: each is trained and ranked for real, or refused."""
+"""Trainings with extreme numbers and sizes: they end well or with an error."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def results(work: pathlib.Path) -> dict:
 
 
 def saved_leaves(folder, config) -> list[np.ndarray]:
-  """The numbers of the newest checkpoint; empty if there is none."""
+  """Returns the arrays of the newest checkpoint; none without a checkpoint."""
   place = workdir.Workdir(folder / 'work')
   coke = tasks.build_model(config, place.data().vocabulary)
   optimizer, _ = setup_lib.build_optimizer(config, 1)
@@ -62,7 +62,7 @@ def saved_leaves(folder, config) -> list[np.ndarray]:
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
 @pytest.mark.parametrize('rate', [1e4, 1e38])
 def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
-  """Finite to the end, or stopped with the step; never a NaN on disk."""
+  """Training stays finite or stops with an error; no NaN is saved."""
   config = small_config(
     tmp_path,
     valid=RING[:2],
@@ -95,7 +95,7 @@ def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
 def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
   tmp_path, monkeypatch
 ):
-  """The loss is finite, and the parameters after the step are not."""
+  """The loss is finite, but the parameters after the step are not."""
   config = small_config(tmp_path, **{'train.learning_rate': 3e38})
   config.train.clip_norm = 0.0
   monkeypatch.setattr(progress_log.TrainingLog, 'fetch', lambda self: [])
@@ -145,14 +145,14 @@ def test_no_valid_split(tmp_path, rows):
 def test_no_train_split(tmp_path):
   config = small_config(tmp_path, train=[], valid=RING)
   with pytest.raises(
-    commands.EXPECTED_ERRORS, match=r'train\.txt: holds no triple'
+    commands.EXPECTED_ERRORS, match=r'train\.txt: contains no triple'
   ):
     train(tmp_path, config)
   assert not (tmp_path / 'work').exists()
 
 
 def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
-  """Everybody likes everybody: only the gold answer is left to rank."""
+  """Every triple is known, so the gold answer is the only candidate."""
   names = ['hub', 'a', 'b', 'c']
   everything = [(one, 'likes', other) for one in names for other in names]
   config = small_config(
@@ -164,12 +164,12 @@ def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
   )
   both = results(train(tmp_path, config))['both']
   assert both['mrr'] == both['hits@1'] == both['mean_rank'] == 1.0
-  # Without competitors there is nothing that chance could do worse.
+  # The index is 1 if there is only one candidate.
   assert both['adjusted_mean_rank_index'] == 1.0
 
 
 def test_paths_with_all_candidates_reached(tmp_path):
-  """No negatives at all: such queries are trivial, and nothing is best."""
+  """Without negatives all queries are trivial and there is no metric."""
   lines = [('a', 'r', 'b'), ('b', 'r', 'a'), ('a', 'r', 'a'), ('b', 'r', 'b')]
   config = small_config(
     tmp_path, train=lines, valid=lines[:1], test=lines[:2],

@@ -24,7 +24,7 @@ D, K = 8, 5
 
 @pytest.fixture(scope='module')
 def model():
-  """CoKE with random parameters, of paths of at most three relations."""
+  """Returns a CoKE for paths of up to three relations, not trained."""
   return small.coke_model(small.random_paths(), max_length=K, max_path_length=3)
 
 
@@ -53,7 +53,7 @@ def npz(path):
 
 
 def by_the_encoder(model, *arguments, **options):
-  """What the Flax module gives, not by way of batches and devices."""
+  """Applies the Flax module without batches and sharding."""
   apply = jax.jit(functools.partial(model.encoder.apply, **options))
   params = small.random_params(model.encoder)
   return np.asarray(apply({'params': params}, *arguments))
@@ -77,21 +77,20 @@ def test_vectors_are_those_of_the_encoder(model, layer):
   np.testing.assert_allclose(found.vectors[real], expected[real], atol=1e-5)
 
 
-def test_the_last_layer_is_meant_unless_another_is_named(model):
+def test_the_default_layer_is_the_last(model):
   found, last = model.embed(SEQUENCES), model.embed(SEQUENCES, layer=2)
   assert found.layer == model.num_layers == 2
   np.testing.assert_array_equal(found.vectors, last.vectors)
 
 
-def test_nothing_is_said_of_padding(model):
-  """In memory as in files."""
+def test_vectors_are_zero_at_padding(model):
   found = model.embed(SEQUENCES)
   assert (
     found.vectors[found.tokens == model.data.vocabulary.pad_id] == 0
   ).all()
 
 
-def test_the_masked_place_holds_what_is_predicted_from(model):
+def test_the_vector_at_the_mask_is_the_masked_state(model):
   asked = ('e03', 'likes', '**near', '?')
   found = model.embed(asked)
   place = np.array([3], np.int32)
@@ -107,7 +106,7 @@ def test_no_sequences(model):
 
 
 @pytest.mark.parametrize('layer', [-1, 3, 'last', 0.5])
-def test_layers_there_are_not(model, layer):
+def test_layers_that_do_not_exist(model, layer):
   for asked in (SEQUENCES, []):
     with pytest.raises(coke_jax.QuestionError, match=r'layer is .*0 .* to 2'):
       model.embed(asked, layer=layer)
@@ -120,8 +119,7 @@ def test_sequences_that_cannot_be_embedded(model):
     model.embed(('e00', *['near'] * 4, 'e01'))
 
 
-def test_vectors_are_the_callers_own(model):
-  """Normalising in place, say, changes no model."""
+def test_changing_vectors_does_not_change_the_model(model):
   before = model.embed_elements().vectors.copy()
   for found in (model.embed(SEQUENCES), model.embed_elements()):
     found.vectors[...] = 0
@@ -247,12 +245,12 @@ def test_labels_that_numpy_cannot_keep(tmp_path):
   with pytest.raises(embedding_files.EmbeddingError, match='NUL'):
     states.save(tmp_path / 'states.npz')
   assert not list(tmp_path.iterdir())
-  static.save(tmp_path / 'static')  # has no such limit
+  static.save(tmp_path / 'static')  # A folder can have these labels.
 
 
 @pytest.mark.parametrize('name', ['states.npz', 'states'])
 @pytest.mark.parametrize('new', [False, True])
-def test_a_failing_stream_leaves_what_was_there(model, tmp_path, name, new):
+def test_a_failing_stream_leaves_existing_files(model, tmp_path, name, new):
   place = tmp_path / 'out'
   place.mkdir()
   if not new:
@@ -272,7 +270,7 @@ def test_a_failing_stream_leaves_what_was_there(model, tmp_path, name, new):
   assert new == (not list(place.iterdir()))
 
 
-def test_places_that_cannot_be_written(model, tmp_path):
+def test_paths_that_cannot_be_written(model, tmp_path):
   (tmp_path / 'file').write_text('mine')
   found = model.embed(SEQUENCES)
   for place in ('file/states.npz', 'file', 'file/states', 'none/states.npz'):

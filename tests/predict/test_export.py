@@ -205,8 +205,8 @@ def test_arrays_of_any_layout_keep_their_values(tmp_path):
     'scalar': np.array(7, dtype=np.int32),
   }
   path = tmp_path / 'x.safetensors'
-  export._write_arrays(path, named)
-  read = export._read_arrays(path)
+  export.write_arrays(path, named)
+  read = export.read_arrays(path)
   assert read.keys() == named.keys()
   for name, array in named.items():
     assert read[name].shape == array.shape
@@ -370,7 +370,7 @@ def with_params(change: Callable[[dict], None]) -> Change:
     flat = safetensors.numpy.load_file(path)
     change(flat)
     params = flax.traverse_util.unflatten_dict(flat, sep='/')
-    export._write_params(path, params, step=1)
+    export.write_params(path, params, step=1)
 
   return apply
 
@@ -384,7 +384,7 @@ def with_metadata(change: Callable[[dict], None]) -> Change:
       metadata = json.loads(opened.metadata()['coke_jax'])
     change(metadata)
     flat = safetensors.numpy.load_file(path)
-    export._write_arrays(path, flat, {'coke_jax': json.dumps(metadata)})
+    export.write_arrays(path, flat, {'coke_jax': json.dumps(metadata)})
 
   return apply
 
@@ -396,7 +396,7 @@ def with_data(change: Callable[[dict], None]) -> Change:
     path = folder / 'data.safetensors'
     named = safetensors.numpy.load_file(path)
     change(named)
-    export._write_arrays(path, named)
+    export.write_arrays(path, named)
 
   return apply
 

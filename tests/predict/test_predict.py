@@ -19,13 +19,13 @@ V = len(small.ENTITIES)
 
 @pytest.fixture(scope='module')
 def model():
-  """Of triples; its scores are integers, with many ties."""
+  """Returns a model of triples with integer scores and many ties."""
   return small.table_model()
 
 
 @pytest.fixture(scope='module')
 def path_model():
-  """Of paths of at most two relations; the data hold three."""
+  """Returns a model of up to two relations; the data have up to three."""
   return small.table_model(
     small.random_paths(), max_length=5, max_path_length=2
   )
@@ -53,7 +53,7 @@ def labelled_paths(data, split, longest):
 
 
 def answers_by_hand(model, question, **options):
-  """Labels, best first and equal ones by id, out of plain sets."""
+  """Returns labels, best first and ties ordered by id, from plain sets."""
   data, words = model.data, model.data.vocabulary
   scores, _ = small.scores_by_hand(model, question)
   allowed = set(words.entities)
@@ -102,7 +102,7 @@ def test_all_answers_equal_brute_force(model, path_model, kind):
   assert known
 
 
-def test_every_split_knows_something(model):
+def test_answers_are_known_from_every_split(model):
   found = {
     answer.known_in
     for answers in model.predict(small.every_question(), top=V)
@@ -134,7 +134,7 @@ def test_restrictions_and_all_their_combinations(
       assert [a.rank for a in answers] == list(range(1, len(expected) + 1))
 
 
-def test_scores_do_not_depend_on_who_competes(model):
+def test_scores_do_not_depend_on_the_candidates(model):
   question = ('e01', 'likes', '?')
   every = {a.label: a.score for a in model.predict(question, top=V)}
   for answer in model.predict(question, top=V, new_only=True):
@@ -268,8 +268,7 @@ def test_ranks_of_paths_equal_path_queries(path_model, split):
   assert [r.optimistic for r in ranked] == expected.optimistic.tolist()
 
 
-def test_heads_of_paths_are_ranked_like_tails_of_their_way_back(path_model):
-  """As for who competes; the scores of the two questions are others."""
+def test_heads_have_the_candidates_of_tails_of_the_inverse_path(path_model):
   data = path_model.data
   marker = '**'
   for fact in labelled_paths(data, 'test', 2)[:10]:
@@ -341,14 +340,14 @@ def test_predict_rank_and_score_agree(model, kind):
     ((b'e03', b'likes', b'?'), 'expected a sequence of labels'),
   ],
 )
-def test_questions_that_cannot_be_asked(model, question, expected):
+def test_invalid_questions(model, question, expected):
   with pytest.raises(coke_jax.QuestionError, match=expected):
     model.predict(question)
 
 
 @pytest.mark.parametrize('top', [0, -1, 2.5, '3', None, float('nan')])
 @pytest.mark.parametrize('asked', [('e03', 'likes', '?'), []])
-def test_answers_there_cannot_be(model, top, asked):
+def test_invalid_numbers_of_answers(model, top, asked):
   with pytest.raises(coke_jax.QuestionError, match=r'top is .*at least 1'):
     model.predict(asked, top=top)
 
@@ -365,7 +364,7 @@ def test_answers_there_cannot_be(model, top, asked):
     (3, 'candidates are 3: expected a list'),
   ],
 )
-def test_candidates_there_cannot_be(model, candidates, expected):
+def test_invalid_candidates(model, candidates, expected):
   with pytest.raises(coke_jax.QuestionError, match=expected):
     model.predict(('e03', 'likes', '?'), candidates=candidates)
 
@@ -379,21 +378,21 @@ def test_candidates_there_cannot_be(model, candidates, expected):
     ({'splits': 'test'}, "splits are 'test': expected a list"),
   ],
 )
-def test_options_of_rank_there_cannot_be(model, options, expected):
+def test_invalid_options_of_rank(model, options, expected):
   with pytest.raises(coke_jax.QuestionError, match=expected):
     model.rank(('e03', 'likes', 'e04'), **options)
 
 
-def test_facts_hold_no_gap(model):
+def test_facts_contain_no_unknown(model):
   with pytest.raises(coke_jax.QuestionError, match=r"no '\?'"):
     model.rank(('e03', 'likes', '?'))
   with pytest.raises(coke_jax.QuestionError, match=r"no '\?'"):
     model.score([('e03', 'likes', 'e04'), ('?', 'likes', 'e03')])
 
 
-def test_longer_paths_than_trained_on_are_refused(path_model):
+def test_longer_paths_than_trained_on_are_an_error(path_model):
   assert path_model.max_path_length == 2
-  assert path_model.width == 5  # the data hold longer ones
+  assert path_model.width == 5  # The data contain longer paths.
   question = ('e03', 'likes', 'near', 'likes', '?')
   with pytest.raises(coke_jax.QuestionError, match=r'3 relations.*at most 2'):
     path_model.predict(question)
@@ -402,7 +401,7 @@ def test_longer_paths_than_trained_on_are_refused(path_model):
 # ---------------------------------------------------------------------- loading
 
 
-def test_loading_says_what_is_missing(tmp_path):
+def test_loading_errors_name_what_is_missing(tmp_path):
   with pytest.raises(workdir.WorkdirError, match=r'no config\.json'):
     coke_jax.load(tmp_path / 'nowhere')
   small.create_workdir(tmp_path / 'new')
@@ -416,7 +415,7 @@ def test_loading_says_what_is_missing(tmp_path):
     ('triples', 1, 1, 1),
     ('paths', 1, 3, 1),
     ('paths', 2, 3, 2),
-    ('paths', 5, 3, 3),  # the files hold none longer
+    ('paths', 5, 3, 3),  # The data contain no longer paths.
     ('paths', 5, 1, 1),
   ],
 )

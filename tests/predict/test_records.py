@@ -1,4 +1,4 @@
-"""Plain records, and the tables they make."""
+"""Records and their conversion to tables."""
 
 import dataclasses
 import sys
@@ -13,7 +13,7 @@ LABELS = ('a', 'b', 'c')
 
 
 def two_questions():
-  """The second one has a single answer."""
+  """Returns the answers to two questions, the second with one answer."""
   entities = np.array([[2, 0], [1, 0]], np.int32)
   scores = np.array([[-0.5, -2.0], [-0.25, -np.inf]], np.float32)
   known_in = np.array([['train', ''], ['test', '']])
@@ -22,7 +22,7 @@ def two_questions():
   )
 
 
-def test_answers_end_where_nobody_competes():
+def test_answers_end_after_the_last_candidate():
   first, second = two_questions()
   assert first == [
     records.Prediction('c', 1, -0.5, pytest.approx(np.exp(-0.5)), 'train'),
@@ -56,7 +56,7 @@ def test_a_table_of_one_question():
   assert table['score'].tolist() == [-0.5, -2.0]
 
 
-def test_a_table_of_several_questions_says_which():
+def test_a_table_of_several_questions_numbers_them():
   table = two_questions().to_pandas()
   assert table.columns[0] == 'question'
   assert table['question'].tolist() == [0, 0, 1]
@@ -73,7 +73,7 @@ def test_a_table_of_rankings():
   assert len(table.columns) == len(dataclasses.fields(ranking))
 
 
-def test_tables_of_nothing():
+def test_empty_tables():
   assert len(records.Records().to_pandas()) == 0
   assert len(records.Records([records.Records()]).to_pandas()) == 0
 
