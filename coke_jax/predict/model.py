@@ -1,10 +1,4 @@
-"""A trained model with predictions, ranks, scores and embeddings by label.
-
-model = coke_jax.load('runs/countries')
-model.predict(('France', 'official_language', '?'), top=5)
-model.rank([('France', 'borders', 'Spain')])
-model.embed([('France', 'borders', 'Spain')]).vectors
-"""
+"""A trained model: predictions, ranks, scores and embeddings by label."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -30,9 +24,15 @@ Labels = questions.Labels
 class Model:
   """A trained model and the data it was trained on.
 
-  The first call of each method compiles a program for the devices, later calls
+  The first call of each method compiles a program for the devices; later calls
   reuse it. Any number of questions is processed in batches, so that memory use
   is bounded.
+
+  Examples:
+    >>> model = coke_jax.load('runs/countries')
+    >>> model.predict(('France', 'official_language', '?'), top=5)
+    >>> model.rank([('France', 'borders', 'Spain')])
+    >>> model.embed([('France', 'borders', 'Spain')]).vectors
 
   Attributes:
     data: labels and splits.

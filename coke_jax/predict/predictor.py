@@ -94,11 +94,11 @@ class Predictor:
     """
     rankings: records.Records[records.Ranking] = records.Records()
     for batch in self._batches(facts):
-      asked = [fact.question(side) for fact, side in batch]
+      parsed = [fact.question(side) for fact, side in batch]
       gold = np.array([fact.answer(side) for fact, side in batch], np.int32)
-      known = self._known.by_split(asked)
-      candidates = self._known.candidates(asked, known, restriction)
-      ranks, scores = self.scorer.rank(self._queries(asked, gold), candidates)
+      known = self._known.by_split(parsed)
+      candidates = self._known.candidates(parsed, known, restriction)
+      ranks, scores = self.scorer.rank(self._queries(parsed, gold), candidates)
       known_in = known_facts.first_split(known, gold[:, None])[:, 0]
       labels = [(fact.labels, side) for fact, side in batch]
       rankings += records.rankings(labels, ranks, scores, known_in)

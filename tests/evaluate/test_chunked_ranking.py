@@ -41,12 +41,12 @@ def random_queries(num_entities, count, seed):
     axis=1,
   ).astype(np.int32)
   gold = generator.integers(0, num_entities, count).astype(np.int32)
-  asked = queries.Queries(
+  masked = queries.Queries(
     tokens, np.full(count, 2, np.int32), np.arange(count + 1), gold
   )
   known = generator.integers(0, num_entities, (count, 5)).astype(np.int32)
   known[:, 0] = gold
-  return asked, (np.arange(count + 1) * 5, known.reshape(-1))
+  return masked, (np.arange(count + 1) * 5, known.reshape(-1))
 
 
 @pytest.mark.parametrize('chunk', [1, 2, 4, 5, 7, 10, 11])
@@ -98,12 +98,12 @@ def test_ranks_are_the_same_in_chunks():
   params = small.random_params(coke_model, scale=1.0)
   params['element_embedding'][30:60] = params['element_embedding'][:30]
   params['entity_bias'][30:60] = params['entity_bias'][:30]
-  asked, known = random_queries(entities, 41, 1)
+  masked, known = random_queries(entities, 41, 1)
   placed = parallel.replicate(params)
-  usual = ranker_lib.Ranker(coke_model).rank_filtered(placed, asked, known)
+  usual = ranker_lib.Ranker(coke_model).rank_filtered(placed, masked, known)
   ranker = ranker_lib.Ranker(coke_model, score_bytes=4 * 256 * 13)
   assert ranker.chunk_size == 13
-  chunked = ranker.rank_filtered(placed, asked, known)
+  chunked = ranker.rank_filtered(placed, masked, known)
   assert (usual.equal > 0).any()
   for name in ('better', 'equal', 'candidates'):
     np.testing.assert_array_equal(
@@ -131,9 +131,9 @@ def test_five_million_entities_fit():
 def main():
   coke_model = coke(MANY, 4)
   params = parallel.replicate(small.random_params(coke_model, scale=1.0))
-  asked, known = random_queries(MANY, 300, 1)
+  masked, known = random_queries(MANY, 300, 1)
   before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-  ranks = ranker_lib.Ranker(coke_model).rank_filtered(params, asked, known)
+  ranks = ranker_lib.Ranker(coke_model).rank_filtered(params, masked, known)
   after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
   print(
     json.dumps(

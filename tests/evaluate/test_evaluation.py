@@ -75,18 +75,20 @@ def sides(triples: np.ndarray) -> list[tuple[str, tuple[int, int, int]]]:
   return [('tail', t) for t in listed] + [('head', t) for t in listed]
 
 
-def competitors(side, triple, known: set[tuple[int, int, int]]) -> list[int]:
+def other_candidates(
+  side, triple, known: set[tuple[int, int, int]]
+) -> list[int]:
   """Lists the entities that the gold entity is ranked against."""
   head, relation, tail = triple
-  rivals = []
+  others = []
   for entity in range(ENTITIES):
     if side == 'tail':
       other, gold = (head, relation, entity), tail
     else:
       other, gold = (entity, relation, tail), head
     if entity != gold and other not in known:
-      rivals.append(entity)
-  return rivals
+      others.append(entity)
+  return others
 
 
 def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
@@ -103,12 +105,12 @@ def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
   for side, triple in sides(made.split(split)):
     of = scores(side, triple)
     gold = of[triple[2] if side == 'tail' else triple[0]]
-    rivals = [of[entity] for entity in competitors(side, triple, known)]
+    others = [of[entity] for entity in other_candidates(side, triple, known)]
     rows.append(
       (
-        sum(score > gold for score in rivals),
-        sum(score == gold for score in rivals),
-        len(rivals) + 1,
+        sum(score > gold for score in others),
+        sum(score == gold for score in others),
+        len(others) + 1,
       )
     )
   return np.array(rows).reshape(-1, 3).T
@@ -167,22 +169,22 @@ def test_ranks_equal_the_reference(size, levels):
 def test_ranks_among_given_competitors(size):
   made = random_graph(size)
   model = table_model(size)
-  asked = queries.from_triples(made.test, made.vocabulary)
-  candidates = np.random.default_rng(size).random((len(asked), ENTITIES)) < 0.4
+  masked = queries.from_triples(made.test, made.vocabulary)
+  candidates = np.random.default_rng(size).random((len(masked), ENTITIES)) < 0.4
   ranks = ranker_lib.Ranker(model, size * parallel.num_devices()).rank_among(
-    parallel.replicate(model.tables), asked, lambda rows: candidates[rows]
+    parallel.replicate(model.tables), masked, lambda rows: candidates[rows]
   )
   of = table_scores(model.tables, made)
   wanted = []
   for row, (side, triple) in enumerate(sides(made.test)):
     gold = triple[2] if side == 'tail' else triple[0]
     scores = of(side, triple)
-    rivals = [
+    others = [
       scores[e] for e in range(ENTITIES) if candidates[row, e] and e != gold
     ]
-    better = sum(score > scores[gold] for score in rivals)
-    equal = sum(score == scores[gold] for score in rivals)
-    wanted.append((better, equal, len(rivals) + 1))
+    better = sum(score > scores[gold] for score in others)
+    equal = sum(score == scores[gold] for score in others)
+    wanted.append((better, equal, len(others) + 1))
   assert_ranks(ranks, *zip(*wanted, strict=True))
 
 
@@ -207,12 +209,12 @@ def test_choosing_a_checkpoint_does_not_look_at_test(counted):
 def test_training_queries_are_both_sides_of_train():
   made = random_graph(9)
   task = link_prediction.LinkPrediction(made)
-  asked, mask = task.training_queries(), made.vocabulary.mask_id
+  masked, mask = task.training_queries(), made.vocabulary.mask_id
   assert task.max_length == 3
-  assert asked.tokens.tolist() == [
+  assert masked.tokens.tolist() == [
     [h, ENTITIES + r, mask] for h, r, _ in made.train.tolist()
   ] + [[mask, ENTITIES + r, t] for _, r, t in made.train.tolist()]
-  assert asked.indices.tolist() == [
+  assert masked.indices.tolist() == [
     *made.train[:, 2].tolist(),
     *made.train[:, 0].tolist(),
   ]
@@ -257,12 +259,12 @@ def test_an_empty_split(counted):
 
 def test_queries_need_exactly_one_gold_answer(counted):
   made = random_graph(0)
-  asked = queries.from_triples(made.train, made.vocabulary).grouped()
+  masked = queries.from_triples(made.train, made.vocabulary).grouped()
   with pytest.raises(ValueError, match='one gold answer'):
     counted.rank_filtered(
       parallel.replicate(table_model().tables),
-      asked,
-      (asked.indptr, asked.indices),
+      masked,
+      (masked.indptr, masked.indices),
     )
 
 
@@ -320,10 +322,10 @@ def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
     ranker, parallel.replicate(params), 'test'
   )
   known = {tuple(map(int, t)) for t in made.triples(*graph.SPLITS)}
-  asked = queries.from_triples(made.test, made.vocabulary)
+  masked = queries.from_triples(made.test, made.vocabulary)
   scores = np.asarray(
     jax.jit(coke().apply)(
-      {'params': params}, asked.tokens, asked.mask_position
+      {'params': params}, masked.tokens, masked.mask_position
     ),
     dtype=np.float64,
   )
@@ -332,9 +334,9 @@ def test_coke_ranks_within_rounding_of_the_reference(ranker, parameters):
   loose = 0
   for row, (side, triple) in enumerate(sides(made.test)):
     gold = scores[row, triple[2] if side == 'tail' else triple[0]]
-    rivals = scores[row, competitors(side, triple, known)]
-    assert ranks.candidates[row] == len(rivals) + 1
-    above, near = rivals > gold + 1e-4, abs(rivals - gold) <= 1e-4
+    others = scores[row, other_candidates(side, triple, known)]
+    assert ranks.candidates[row] == len(others) + 1
+    above, near = others > gold + 1e-4, abs(others - gold) <= 1e-4
     assert above.sum() <= ranks.better[row]
     assert ranks.better[row] + ranks.equal[row] <= (above | near).sum()
     loose += int(near.sum() > 2)
@@ -443,14 +445,14 @@ def test_counting_on_random_scores_with_ties():
     counts, _ = jax.device_get(count(scores, gold, row, entity))
     filtered = set(zip(row.tolist(), entity.tolist(), strict=True))
     for b in range(6):
-      rivals = [
+      others = [
         scores[b, e]
         for e in range(11)
         if e != gold[b] and (b, e) not in filtered
       ]
-      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
-      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
-      assert counts['candidates'][b] == len(rivals) + 1
+      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in others)
+      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in others)
+      assert counts['candidates'][b] == len(others) + 1
 
 
 def test_counting_among_given_competitors():
@@ -462,12 +464,12 @@ def test_counting_among_given_competitors():
     candidates = generator.random((6, 11)) < generator.random()
     counts, _ = jax.device_get(count(scores, gold, candidates))
     for b in range(6):
-      rivals = [
+      others = [
         scores[b, e] for e in range(11) if candidates[b, e] and e != gold[b]
       ]
-      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in rivals)
-      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in rivals)
-      assert counts['candidates'][b] == len(rivals) + 1
+      assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in others)
+      assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in others)
+      assert counts['candidates'][b] == len(others) + 1
 
 
 # ------------------------------------------------------------------- metrics

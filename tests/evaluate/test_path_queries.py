@@ -113,17 +113,17 @@ def test_results_equal_brute_force(seed, split):
   ranks = task.rank(ranker, model.tables, split)
   results = task.summarize(ranks, split)
 
-  asked = data.split(split)
-  queries = paths.queries_from_paths(asked, data.vocabulary, side='tail')
-  edges = edges_of(data.train, asked)
+  path_set = data.split(split)
+  queries = paths.queries_from_paths(path_set, data.vocabulary, side='tail')
+  edges = edges_of(data.train, path_set)
   expected = [
     quantile(edges, path, sum(model.tables[k][tokens[k]] for k in range(width)))
-    for path, tokens in zip(as_tuples(asked), queries.tokens, strict=True)
+    for path, tokens in zip(as_tuples(path_set), queries.tokens, strict=True)
   ]
   parts = {'all': mean_of(expected)}
   for length in range(1, LONGEST + 1):
     parts[str(length)] = mean_of(
-      [e for e, n in zip(expected, asked.length, strict=True) if n == length]
+      [e for e, n in zip(expected, path_set.length, strict=True) if n == length]
     )
   deduction = data.deduction[split]
   parts['deduction'] = mean_of([expected[i] for i in np.flatnonzero(deduction)])

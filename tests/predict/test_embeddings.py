@@ -91,8 +91,8 @@ def test_vectors_are_zero_at_padding(model):
 
 
 def test_the_vector_at_the_mask_is_the_masked_state(model):
-  asked = ('e03', 'likes', '**near', '?')
-  found = model.embed(asked)
+  listed = ('e03', 'likes', '**near', '?')
+  found = model.embed(listed)
   place = np.array([3], np.int32)
   state = by_the_encoder(model, found.tokens, place, method='masked_state')
   np.testing.assert_allclose(found.vectors[:, 3], state, atol=1e-5)
@@ -107,9 +107,9 @@ def test_no_sequences(model):
 
 @pytest.mark.parametrize('layer', [-1, 3, 'last', 0.5])
 def test_layers_that_do_not_exist(model, layer):
-  for asked in (SEQUENCES, []):
+  for listed in (SEQUENCES, []):
     with pytest.raises(coke_jax.QuestionError, match=r'layer is .*0 .* to 2'):
-      model.embed(asked, layer=layer)
+      model.embed(listed, layer=layer)
 
 
 def test_sequences_that_cannot_be_embedded(model):
@@ -151,7 +151,7 @@ def test_a_stream_writes_what_is_in_memory(model, tmp_path, count):
   params = parallel.replicate(small.random_params(model.encoder))
   model = model_lib.Model(model.encoder, params, model.data, 3, batch_size=8)
   sequences = (SEQUENCES * 5)[:count]
-  lines = write_lines(tmp_path / 'asked.tsv', sequences)
+  lines = write_lines(tmp_path / 'input.tsv', sequences)
   whole = model.embed(sequences)
   whole.save(tmp_path / 'memory.npz')
   whole.save(tmp_path / 'memory')
@@ -259,9 +259,9 @@ def test_a_failing_stream_leaves_existing_files(model, tmp_path, name, new):
     path: path.read_bytes() for path in place.rglob('*') if path.is_file()
   }
   lines = write_lines(
-    tmp_path / 'asked.tsv', [*SEQUENCES * 3, ('e03', 'likes', 'nobody')]
+    tmp_path / 'input.tsv', [*SEQUENCES * 3, ('e03', 'likes', 'nobody')]
   )
-  with pytest.raises(input_lines.StreamError, match=r'asked\.tsv:13: .*nobody'):
+  with pytest.raises(input_lines.StreamError, match=r'input\.tsv:13: .*nobody'):
     answer_lines.embed(model, lines, str(place / name))
   after = {
     path: path.read_bytes() for path in place.rglob('*') if path.is_file()
@@ -282,13 +282,13 @@ def test_paths_that_cannot_be_written(model, tmp_path):
 
 def test_bad_lines_are_skipped_and_counted(model, tmp_path, capsys):
   lines = write_lines(
-    tmp_path / 'asked.tsv', [SEQUENCES[0], ('e03', 'likes'), SEQUENCES[1]]
+    tmp_path / 'input.tsv', [SEQUENCES[0], ('e03', 'likes'), SEQUENCES[1]]
   )
   lines.skip_bad = True
   path = tmp_path / 'states.npz'
   assert answer_lines.embed(model, lines, str(path), 0) == 2
   assert lines.skipped == 1
-  assert 'asked.tsv:2' in capsys.readouterr().err
+  assert 'input.tsv:2' in capsys.readouterr().err
   np.testing.assert_array_equal(
     npz(path)['vectors'], model.embed(SEQUENCES[:2], layer=0).vectors
   )

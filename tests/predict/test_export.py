@@ -549,25 +549,25 @@ for answer in model.predict(('NA', 'near', '?'), top=5):
 
 def test_an_exported_model_answers_where_orbax_is_missing(triples):
   run, folder = triples
-  asked = subprocess.run(
+  done = subprocess.run(
     [sys.executable, '-c', _ASK, str(folder)],
     capture_output=True,
     text=True,
     env={**os.environ, 'PYTHONIOENCODING': 'utf-8'},
   )
-  assert asked.returncode == 0, asked.stderr
+  assert done.returncode == 0, done.stderr
   answers = coke_jax.load(run).predict(('NA', 'near', '?'), top=5)
-  assert asked.stdout.splitlines() == [
+  assert done.stdout.splitlines() == [
     repr((answer.label, answer.rank, answer.score)) for answer in answers
   ]
 
 
 def test_a_run_needs_orbax(triples):
   """The test above needs this difference."""
-  asked = subprocess.run(
+  done = subprocess.run(
     [sys.executable, '-c', _ASK, str(triples[0])],
     capture_output=True,
     text=True,
   )
-  assert asked.returncode == 1
-  assert 'import of orbax' in asked.stderr
+  assert done.returncode == 1
+  assert 'import of orbax' in done.stderr

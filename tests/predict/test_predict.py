@@ -82,11 +82,13 @@ PATH_QUESTIONS = [
 
 @pytest.mark.parametrize('kind', ['triples', 'paths'])
 def test_all_answers_equal_brute_force(model, path_model, kind):
-  asked = small.every_question()
+  listed = small.every_question()
   if kind == 'paths':
-    model, asked = path_model, PATH_QUESTIONS
+    model, listed = path_model, PATH_QUESTIONS
   known = 0
-  for question, answers in zip(asked, model.predict(asked, top=V), strict=True):
+  for question, answers in zip(
+    listed, model.predict(listed, top=V), strict=True
+  ):
     assert [a.label for a in answers] == answers_by_hand(model, question)
     assert [a.rank for a in answers] == list(range(1, V + 1))
     _, logs = small.scores_by_hand(model, question)
@@ -118,15 +120,15 @@ def test_answers_are_known_from_every_split(model):
 def test_restrictions_and_all_their_combinations(
   model, path_model, kind, flags
 ):
-  asked = small.every_question()[:24]
+  listed = small.every_question()[:24]
   if kind == 'paths':
-    model, asked = path_model, PATH_QUESTIONS
+    model, listed = path_model, PATH_QUESTIONS
   names = ('new_only', 'exclude_own', 'type_matching')
   options = dict(zip(names, flags, strict=True))
   some = [small.ENTITIES[i] for i in (3, 3, 0, 11, 7, 16, 19, 5)]
   for candidates in (None, some, []):
-    found = model.predict(asked, top=V, candidates=candidates, **options)
-    for question, answers in zip(asked, found, strict=True):
+    found = model.predict(listed, top=V, candidates=candidates, **options)
+    for question, answers in zip(listed, found, strict=True):
       expected = answers_by_hand(
         model, question, candidates=candidates, **options
       )
@@ -200,10 +202,10 @@ def test_results_do_not_depend_on_the_batch_size(model, batch_size):
 # -------------------------------------------------------------- rank and score
 
 
-def rank_by_hand(scores, gold, competing):
-  better = sum(scores[e] > scores[gold] for e in competing if e != gold)
-  equal = sum(scores[e] == scores[gold] for e in competing if e != gold)
-  return better, equal, len(competing - {gold}) + 1
+def rank_by_hand(scores, gold, allowed):
+  better = sum(scores[e] > scores[gold] for e in allowed if e != gold)
+  equal = sum(scores[e] == scores[gold] for e in allowed if e != gold)
+  return better, equal, len(allowed - {gold}) + 1
 
 
 @pytest.mark.parametrize('splits', [small.SPLITS, ('train', 'valid'), ()])
@@ -231,11 +233,11 @@ def test_ranks_equal_link_prediction_and_brute_force(model, splits):
     question = small.both_sides(fact)[is_head]
     scores, logs = small.scores_by_hand(model, question)
     gold = words.entity_id(fact[0 if is_head else -1])
-    competing = {
+    allowed = {
       words.entity_id(label)
       for label in set(words.entities) - small.reached(known, question)
     }
-    better, equal, candidates = rank_by_hand(scores, gold, competing)
+    better, equal, candidates = rank_by_hand(scores, gold, allowed)
     assert one.optimistic == better + 1
     assert one.pessimistic == better + equal + 1
     assert one.candidates == candidates
@@ -291,8 +293,8 @@ def test_predict_rank_and_score_agree(model, kind):
     scores = model.score(facts, side=side)
     assert scores.dtype == np.float32
     assert scores.shape == (len(facts),)
-    asked = [small.both_sides(fact)[column] for fact in facts]
-    predicted = model.predict(asked, top=V)
+    listed = [small.both_sides(fact)[column] for fact in facts]
+    predicted = model.predict(listed, top=V)
     for row, one in enumerate(model.rank(facts, side=side)):
       label = facts[row][-1 if side == 'tail' else 0]
       found = {a.label: a for a in predicted[row]}[label]
@@ -346,10 +348,10 @@ def test_invalid_questions(model, question, expected):
 
 
 @pytest.mark.parametrize('top', [0, -1, 2.5, '3', None, float('nan')])
-@pytest.mark.parametrize('asked', [('e03', 'likes', '?'), []])
-def test_invalid_numbers_of_answers(model, top, asked):
+@pytest.mark.parametrize('listed', [('e03', 'likes', '?'), []])
+def test_invalid_numbers_of_answers(model, top, listed):
   with pytest.raises(coke_jax.QuestionError, match=r'top is .*at least 1'):
-    model.predict(asked, top=top)
+    model.predict(listed, top=top)
 
 
 @pytest.mark.parametrize(
@@ -410,7 +412,7 @@ def test_loading_errors_name_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('kind', 'asked_for', 'in_data', 'expected'),
+  ('kind', 'configured', 'in_data', 'expected'),
   [
     ('triples', 1, 1, 1),
     ('paths', 1, 3, 1),
@@ -420,7 +422,7 @@ def test_loading_errors_name_what_is_missing(tmp_path):
   ],
 )
 def test_the_longest_path_a_loaded_model_was_trained_on(
-  tmp_path, monkeypatch, kind, asked_for, in_data, expected
+  tmp_path, monkeypatch, kind, configured, in_data, expected
 ):
   data = small.random_graph()
   if kind == 'paths':
@@ -432,7 +434,7 @@ def test_the_longest_path_a_loaded_model_was_trained_on(
       **{s: sampled.split(s).up_to(in_data) for s in graph.SPLITS},
       deduction={},
     )
-  settings = small.config(data={'kind': kind, 'max_path_length': asked_for})
+  settings = small.config(data={'kind': kind, 'max_path_length': configured})
   small.create_workdir(tmp_path, settings, data)
   monkeypatch.setattr(
     workdir.Workdir, 'best_params', lambda self, shapes: (shapes, 0)
