@@ -1,4 +1,13 @@
-"""coke_jax: contextualized knowledge graph embedding (CoKE) in JAX and Flax."""
+"""Contextualized knowledge graph embedding (CoKE) in JAX and Flax.
+
+    import coke_jax
+
+    model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
+    model.predict(('France', 'borders', '?'), top=3)
+
+See `coke_jax.predict.model` for the methods of a model, and
+`coke_jax.training.run` for training from Python.
+"""
 
 from coke_jax.errors import CokeError
 from coke_jax.predict.load import EXAMPLE_MODEL, load

@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from typing import Any
 
 import ml_collections
 
@@ -10,7 +11,7 @@ from coke_jax import errors
 
 
 class ConfigError(errors.CokeError, ValueError):
-  """A setting is not valid, or a package it needs is not installed."""
+  """A setting or flag is not valid, or needs a package that is missing."""
 
 
 KINDS = ('triples', 'paths', 'walks')
@@ -44,9 +45,8 @@ def default_config() -> ml_collections.ConfigDict:
   # from files of paths. 'walks': path queries from random walks, which are
   # sampled from files of triples.
   data.kind = 'triples'
-  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name> if
-  # it exists, otherwise a copy in the user's cache folder, which is downloaded
-  # once.
+  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name>,
+  # or else a copy in the user's cache folder, which is downloaded once.
   data.dir = ''
   # Order of the columns in files of triples.
   data.columns = 'head relation tail'
@@ -85,8 +85,7 @@ def default_config() -> ml_collections.ConfigDict:
   # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
-  # Recompute the blocks in the backward pass, which needs less memory and makes
-  # training about a third slower.
+  # Recompute blocks in the backward pass: less memory, about a third slower.
   model.remat = False
 
   config.train = train = ml_collections.ConfigDict()
@@ -106,13 +105,12 @@ def default_config() -> ml_collections.ConfigDict:
   train.target_mass = 0.8
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
-  # Maximum global norm of the gradients; larger ones are scaled down. 0: no
-  # clipping.
+  # Gradients of a larger global norm are scaled down to this one. 0: never.
   train.clip_norm = 1.0
-  # Rows of a batch. 'instance', as in the paper: a masked sequence with one
-  # answer. 'query': a distinct masked sequence with all its training answers,
-  # at the cost of one encoder pass. The gradients of an epoch add up to the
-  # same, but it has fewer steps of the same cost (FB15k-237: 296 instead of
+  # Content of a row in a batch. 'instance', as in the paper: a masked sequence
+  # with one answer. 'query': a distinct masked sequence with all its training
+  # answers, which need only one pass of the encoder. An epoch then has the same
+  # total gradient, but fewer steps of the same cost (FB15k-237: 296 instead of
   # 1,063 steps of 512 rows).
   train.rows = 'instance'
   # Maximum number of answers in a row; a query with more answers is split into
@@ -123,7 +121,7 @@ def default_config() -> ml_collections.ConfigDict:
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
   # Training steps per call of the compiled function. More steps reduce the
-  # overhead of the host (by up to 15 % of the time with 12 blocks on a CPU),
+  # overhead of the host (15 % of the time with 12 blocks on a CPU),
   # but SIGINT and SIGTERM only take effect between calls. For path queries,
   # also the number of consecutive batches with paths of the same length.
   train.steps_per_call = 8
@@ -135,13 +133,11 @@ def default_config() -> ml_collections.ConfigDict:
   train.validate_every_epochs = 10.0
   # Stop after this many validations in a row without a better metric. 0: never.
   train.early_stopping_validations = 0
-  # Minutes between two checkpoints, besides those at validations. 0: only at
-  # validations.
+  # Minutes between checkpoints besides those at validations. 0: no others.
   train.checkpoint_every_minutes = 10.0
   # Steps between two lines of metrics.jsonl.
   train.log_every_steps = 100
-  # Whether to write TensorBoard events, too. Requires
-  # `pip install '.[tensorboard]'`.
+  # Also write TensorBoard events; needs `pip install '.[tensorboard]'`.
   train.tensorboard = False
 
   config.evaluate = evaluate = ml_collections.ConfigDict()
@@ -184,28 +180,50 @@ def validate(config: ml_collections.ConfigDict) -> None:
     ConfigError: lists every field that is not valid, its value and the
       expectation.
   """
-  wrong: list[str] = []
+  flat, wrong = flatten(config), []
 
   def expect(field: str, holds: bool, expectation: str) -> None:
     if not holds:
-      value = flatten(config)[field]
-      wrong.append(f'config.{field} is {value!r}: expected {expectation}')
+      wrong.append(f'config.{field} is {flat[field]!r}: expected {expectation}')
 
   data, model, train = config.data, config.model, config.train
-  for field, value in flatten(config).items():
+  for field, value in flat.items():
     if isinstance(value, float):
       expect(field, math.isfinite(value), 'a finite number')
-  columns = sorted(data.columns.split())
-  expect('data.name', bool(data.name), 'a name')
-  expect(
-    'data.columns',
-    columns == ['head', 'relation', 'tail'],
-    "the words head, relation and tail in the order of the files' columns",
-  )
+  for field in (
+    'data.walks_seed',
+    'data.walks_per_train_triple',
+    'data.walks_per_evaluation_triple',
+    'train.weight_decay',
+    'train.clip_norm',
+    'train.validate_every_epochs',
+    'train.early_stopping_validations',
+    'train.checkpoint_every_minutes',
+    'evaluate.batch_size',
+  ):
+    expect(field, flat[field] >= 0, 'at least 0')
+  for field in ('num_layers', 'hidden_size', 'feed_forward_size'):
+    expect(f'model.{field}', model[field] >= 1, 'at least 1')
+  for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
+    expect(f'train.{field}', train[field] >= 1, 'at least 1')
+  expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
+  for field in ('num_epochs', 'learning_rate'):
+    expect(f'train.{field}', train[field] > 0, 'above 0')
   for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
     expect(f'data.{field}', bool(data[field]), 'at least one character')
-  for field in ('num_layers', 'hidden_size', 'num_heads', 'feed_forward_size'):
-    expect(f'model.{field}', model[field] >= 1, 'at least 1')
+  expect('data.name', bool(data.name), 'a name')
+  expect('data.kind', data.kind in KINDS, f'one of {KINDS}')
+  expect(
+    'data.columns',
+    sorted(data.columns.split()) == ['head', 'relation', 'tail'],
+    "the words head, relation and tail in the order of the files' columns",
+  )
+  expect(
+    'data.max_path_length',
+    data.max_path_length >= 1
+    and (data.kind != 'triples' or data.max_path_length == 1),
+    "1 for data.kind 'triples', else at least 1",
+  )
   expect(
     'model.num_heads',
     model.num_heads >= 1 and model.hidden_size % model.num_heads == 0,
@@ -213,56 +231,27 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   expect('model.dropout', 0 <= model.dropout < 1, '0 <= dropout < 1')
   expect('model.dtype', model.dtype in DTYPES, f'one of {DTYPES}')
-  expect('data.kind', data.kind in KINDS, f'one of {KINDS}')
-  expect(
-    'data.max_path_length',
-    data.max_path_length >= 1
-    and (data.kind != 'triples' or data.max_path_length == 1),
-    "1 for data.kind 'triples', else at least 1",
-  )
-  for field in ('walks_per_train_triple', 'walks_per_evaluation_triple'):
-    expect(f'data.{field}', data[field] >= 0, 'at least 0')
-  expect('train.num_epochs', train.num_epochs > 0, 'above 0')
-  for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
-    expect(f'train.{field}', train[field] >= 1, 'at least 1')
-  expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
-  expect('train.learning_rate', train.learning_rate > 0, 'above 0')
+  expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
   expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
-  expect(
-    'train.target_mass',
-    0 < train.target_mass <= 1,
-    'the probability of the correct entity, above 0 and at most 1',
-  )
+  expect('train.target_mass', 0 < train.target_mass <= 1, '0 < mass <= 1')
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(
     'train.query_weight_power',
     train.rows == 'query' or train.query_weight_power == 1,
     "1 unless train.rows is 'query'",
   )
-  for field in (
-    'weight_decay',
-    'clip_norm',
-    'validate_every_epochs',
-    'early_stopping_validations',
-    'checkpoint_every_minutes',
-  ):
-    expect(f'train.{field}', train[field] >= 0, 'at least 0')
-  expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
-  expect('data.walks_seed', data.walks_seed >= 0, 'at least 0')
   expect(
     'train.early_stopping_validations',
     train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
-    '0 if train.validate_every_epochs is 0: without validations, training '
-    'cannot stop early',
+    '0 because train.validate_every_epochs is 0',
   )
-  expect('evaluate.batch_size', config.evaluate.batch_size >= 0, 'at least 0')
   if wrong:
     raise ConfigError('\n'.join(wrong))
 
 
-def flatten(config: ml_collections.ConfigDict) -> dict[str, object]:
+def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:
   """Returns the values by full field name: {'train.batch_size': 512, ...}."""
-  flat: dict[str, object] = {}
+  flat: dict[str, Any] = {}
   for key, value in config.items():
     if isinstance(value, ml_collections.ConfigDict):
       flat.update({f'{key}.{k}': v for k, v in flatten(value).items()})

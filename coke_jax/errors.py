@@ -1,14 +1,14 @@
-"""The base class of every error that a user can cause."""
+"""The base class of all errors that users can cause."""
 
 
 class CokeError(Exception):
-  """Base of all errors about input, settings, files and devices.
+  """Base class of errors in input, settings, files and devices.
 
-  The message names the place, the value and what was expected, so it can be
-  shown without a traceback. The subclasses also derive from the built-in
-  exception that fits, such as `ValueError`.
+  The message names the place, the value and the expectation, so that it can be
+  shown without a traceback. Subclasses also derive from a built-in exception,
+  such as `ValueError`.
   """
 
 
 class NonFiniteError(CokeError, FloatingPointError):
-  """A score or hidden state is NaN or infinite, so nothing can be ranked."""
+  """A score or hidden state is NaN or infinite."""

@@ -1,4 +1,4 @@
-r"""CoKE: trains models of knowledge graphs, evaluates them, answers questions.
+r"""CoKE: trains a model of a knowledge graph, evaluates it, answers questions.
 
 Train on a small graph that ships with coke_jax, into runs/countries:
   coke --config=configs/countries.py

@@ -1,3 +1,3 @@
-"""The version, alone in a file that imports nothing."""
+"""The version of coke_jax."""
 
 __version__ = '0.2.0'

@@ -142,7 +142,9 @@ def test_early_stopping_needs_validations():
   config.train.early_stopping_validations = 3
   config_lib.validate(config)
   config.train.validate_every_epochs = 0
-  with pytest.raises(config_lib.ConfigError, match='cannot stop early'):
+  with pytest.raises(
+    config_lib.ConfigError, match='validate_every_epochs is 0'
+  ):
     config_lib.validate(config)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from absl import flags
 
 from coke_jax import config as config_lib
+from coke_jax import errors
 from coke_jax.cli import flags as flags_lib
 from coke_jax.data import vocabulary
 from coke_jax.storage import workdir as workdir_lib
@@ -78,7 +79,7 @@ def parse_flags(argv: list[str]) -> list[str]:
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += '\nexpected --config=<file>, or --workdir of an existing run'
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
-  except workdir_lib.WorkdirError as error:  # Raised by saved_config.
+  except errors.CokeError as error:  # Raised by a config file.
     sys.exit(fail(str(error)))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     sys.exit(fail(f'--config: a value is not valid: {error}'))

@@ -193,7 +193,7 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """A folder with untrained work folders, input files and a bad config."""
+  """Creates untrained work folders, input files and bad config files."""
   made = tmp_path_factory.mktemp('command_line')
   for name in ('run', 'a:b c', 'damaged'):
     small.create_workdir(made / name, small.config(data={'name': 'mine'}))
@@ -216,7 +216,7 @@ def filled(text: str, folder: pathlib.Path) -> str:
 
 @pytest.fixture(scope='module')
 def outcomes(folder):
-  """The exit status and output of each command line, by name."""
+  """Returns the exit status and output of each command line, by name."""
   cases = {
     name: [filled(argument, folder) for argument in arguments]
     for name, arguments in {**MISTAKES, **CORRECT}.items()
@@ -241,7 +241,7 @@ def outcomes(folder):
   return {name: Outcome(*outcome) for name, outcome in written.items()}
 
 
-# -------------------------------------------------------------------- mistakes
+# --------------------------------------------------------------------- mistakes
 
 
 @pytest.mark.parametrize('name', sorted(MISTAKES))
@@ -347,7 +347,7 @@ def test_a_mistake_leaves_no_folder(outcomes, folder):
   assert not [name for name in names if name.startswith('.')]
 
 
-# ----------------------------------------------------- correct command lines
+# -------------------------------------------------------- correct command lines
 
 
 @pytest.mark.parametrize('name', sorted(CORRECT))
@@ -492,7 +492,7 @@ def test_no_thread_reports_an_error_at_exit(folder):
   assert 'Traceback' not in outcome.err
 
 
-# ------------------------------------------------------- order of the flags
+# ----------------------------------------------------------- order of the flags
 
 
 @pytest.mark.parametrize(
