@@ -1,4 +1,4 @@
-"""From files to results: what the two main commands leave behind."""
+"""Tests from files to results: what training and evaluation write."""
 
 import json
 import subprocess

@@ -1,3 +1,5 @@
+"""Tests of training: steps, losses, resuming, validation and stopping."""
+
 import collections
 import dataclasses
 import itertools
@@ -65,9 +67,9 @@ class StoppedError(Exception):
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
 def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
-  """Stopped inside an epoch, after a checkpoint inside an epoch.
+  """Stops inside an epoch, after a checkpoint inside an epoch.
 
-  Calls of up to 4 steps begin at other steps after that than without a stop.
+  Afterwards, calls of up to 4 steps begin at other steps than without a stop.
   """
   config = small_config(
     rows=rows,
@@ -160,7 +162,7 @@ def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
 
 
 def epoch_gradient(config, graph, params):
-  """The gradient of the mean loss over all rows of one epoch, and the rows."""
+  """Returns the sum of the loss's gradients over an epoch, and its rows."""
   config.model.dropout = 0.0
   coke = tasks.build_model(config, graph.vocabulary)
   training_set = setup_lib.build_training_set(
@@ -209,7 +211,7 @@ def test_query_rows_have_the_gradient_of_instance_rows():
 
 
 def one_step(batch, config, graph, weight_per_row=1.0):
-  """The parameters' change in one step of plain gradient descent."""
+  """Returns the change of the parameters in one step of gradient descent."""
   coke = tasks.build_model(config, graph.vocabulary)
   descent = optax.sgd(1.0)
   state = parallel.replicate(train_state.init_state(coke, descent, 0))
@@ -227,7 +229,7 @@ def one_step(batch, config, graph, weight_per_row=1.0):
 
 @pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
 def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
-  """However many rows it is cut into."""
+  """Holds for any number of rows that the query is split into."""
   graph = random_graph(lines=120)
   config = small_config(
     rows='query', max_answers_per_row=3, query_weight_power=power
