@@ -1,11 +1,11 @@
-"""The test suite on the versions that must work: `nox`, or `nox -s newest`."""
+"""Tests with the supported versions: `nox`, or one session: `nox -s newest`."""
 
 import nox
 
 nox.options.sessions = ['newest', 'colab']
 nox.options.reuse_existing_virtualenvs = True
 
-# What Google Colab ships; a notebook there must not upgrade jax.
+# The versions that Google Colab ships. A notebook there must not upgrade jax.
 COLAB = (
   'jax==0.7.2',
   'jaxlib==0.7.2',
@@ -17,7 +17,7 @@ COLAB = (
 
 @nox.session(python='3.11')
 def newest(session: nox.Session) -> None:
-  """Style, types and tests on the newest versions that Python 3.11 can have."""
+  """Checks style, types and tests with the newest versions for Python 3.11."""
   session.install('.[test]')
   session.run('ruff', 'check', '.')
   session.run('ruff', 'format', '--check', '.')
@@ -27,6 +27,6 @@ def newest(session: nox.Session) -> None:
 
 @nox.session(python='3.12')
 def colab(session: nox.Session) -> None:
-  """Tests on the versions that Google Colab ships."""
+  """Runs the tests with the versions that Google Colab ships."""
   session.install('.[test]', *COLAB)
   session.run('python', '-m', 'pytest', *session.posargs)

@@ -76,7 +76,8 @@ def config_files() -> str:
     '(reproduction.md). Every field that a file does not list has [its default]'
     '(settings.md).',
   ]
-  for path in sorted((ROOT / 'configs').rglob('*.py')):
+  folder = ROOT / 'configs'
+  for path in (*sorted(folder.glob('*.py')), *sorted(folder.glob('*/*.py'))):
     module = _load(path)
     name = path.relative_to(ROOT).as_posix()
     parts += [f'## {name}', _config_docstring(module.__doc__)]

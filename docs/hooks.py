@@ -1,11 +1,10 @@
-"""Hooks of mkdocs: adds the pages that are generated, and mends links.
+"""Hooks of mkdocs: add the generated pages and rewrite links.
 
 Pages in docs/ link to files outside of docs/ by relative paths, so that the
-links work where the repository is browsed. On the site, such a link leads to
-the file in the public repository, and such a picture is copied.
+links also work on GitHub. On the site, such a link leads to the file on GitHub.
+PNG files in experiments/results are copied, so that pages can show them.
 """
 
-import logging
 import pathlib
 import posixpath
 import re
@@ -15,10 +14,8 @@ import generated_pages
 from mkdocs.structure import files as files_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-_LOG = logging.getLogger('mkdocs.hooks.coke_jax')
 _LINK = re.compile(r'(\]\()((?!\w+:|#)[^)\s#]+)')
-_PICTURES = ('.png', '.svg')
-_COPIES = 'copied'  # the folder for pictures from outside of docs/
+_COPIES = 'copied'  # folder for pictures from outside of docs/
 
 
 def on_config(config: Any) -> Any:
@@ -34,7 +31,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-  """Adds the generated pages."""
+  """Adds the generated pages, and the pictures from outside of docs/."""
   for path, text in generated_pages.render_all().items():
     files.append(files_lib.File.generated(config, path, content=text))
   for picture in (ROOT / 'experiments' / 'results').rglob('*.png'):
@@ -49,13 +46,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-  """Mends the links of a page to files outside of docs/."""
-  # Where the page lies in the repository, which links are relative to.
+  """Rewrites the links of a page to files outside of docs/."""
+  # The page's path in the repository, which its links are relative to.
   source = generated_pages.SOURCES.get(
     page.file.src_uri, f'docs/{page.file.src_uri}'
   )
 
-  def mend(match: re.Match[str]) -> str:
+  def rewrite(match: re.Match[str]) -> str:
     begin, link = match.groups()
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
     if target.startswith('docs/'):
@@ -65,9 +62,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         page for page, path in generated_pages.SOURCES.items() if path == target
       )
     elif not (ROOT / target).exists():
-      _LOG.warning(f'{source}: link to {link}, which does not exist')
-      return match[0]
-    elif target.endswith(_PICTURES):
+      return match[0]  # mkdocs warns of the missing file.
+    elif target.endswith('.png'):
       shown = f'{_COPIES}/{target}'
     else:
       kind = 'tree' if (ROOT / target).is_dir() else 'blob'
@@ -75,4 +71,4 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     here = posixpath.dirname(page.file.src_uri) or '.'
     return begin + posixpath.relpath(shown, here)
 
-  return _LINK.sub(mend, markdown)
+  return _LINK.sub(rewrite, markdown)
