@@ -1,4 +1,4 @@
-"""Real data where they are, else random ones with the same counts."""
+"""FB15k-237 if it is on this machine, or random data with the same counts."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import ml_collections
 import numpy as np
 
 from coke_jax import tasks
-from coke_jax.data import arrays, benchmarks, graph, paths, text_files
+from coke_jax.data import benchmarks, graph, text_files
 from coke_jax.data import vocabulary as vocabulary_lib
 from experiments.benchmarks import plan
 from experiments.paper import settings as paper_settings
@@ -14,36 +14,22 @@ from experiments.paper import settings as paper_settings
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-  """What random data have in common with a data set.
+  """The counts of a data set.
 
   Attributes:
-    config: its file in configs/, without `.py`.
-    entities: V.
-    relations: with their inverses, if it has paths.
-    lines: triples or paths of train, valid and test.
-    lengths: training paths of 1, 2, ... relations; empty: triples.
+    entities: the number of entities.
+    relations: the number of relations.
+    lines: triples of train, valid and test.
   """
 
-  config: str
   entities: int
   relations: int
   lines: tuple[int, int, int]
-  lengths: tuple[int, ...] = ()
 
 
 COUNTS = {
-  'FB15k-237': Counts('fb15k237', 14_541, 237, (272_115, 17_535, 20_466)),
-  'WN18RR': Counts('wn18rr', 40_943, 11, (86_835, 3_034, 3_134)),
-  'PathQueryWN': Counts(
-    'pathquery_wn',
-    38_551,
-    22,
-    (2_129_539, 11_277, 46_577),
-    (110_361, 411_209, 505_297, 545_669, 557_003),
-  ),
-  # For a first look and for tests, with small models.
-  'tiny': Counts('fb15k237', 50, 4, (300, 20, 20)),
-  'tiny-paths': Counts('pathquery_wn', 50, 4, (300, 20, 20), (100, 200)),
+  plan.DATASET: Counts(14_541, 237, (272_115, 17_535, 20_466)),
+  plan.TINY: Counts(50, 4, (300, 20, 20)),
 }
 _TINY_MODEL = {
   'model.dropout': 0.0,  # compiles faster
@@ -53,25 +39,20 @@ _TINY_MODEL = {
 }
 
 
-def why_random(name: str) -> str:
-  """Why random data stand in for a data set; empty: they need not."""
-  if name in plan.TINY:
-    return 'made up'
+def why_random() -> str:
+  """Returns why FB15k-237 is not available; an empty string if it is."""
   try:
-    benchmarks.locate(name, download=False)
+    benchmarks.locate(plan.DATASET, download=False)
   except text_files.DataError as error:
     return str(error)
   return ''
 
 
 def make_config(setting: plan.Setting) -> ml_collections.ConfigDict:
-  """The paper's settings for the data set, but for what is varied."""
-  counts = COUNTS[setting.dataset]
-  config = paper_settings.load_config(counts.config)
-  if setting.dataset in plan.TINY:
+  """Returns the paper's settings with the changes of a `plan.Setting`."""
+  config = paper_settings.load_config('fb15k237')
+  if setting.dataset == plan.TINY:
     config.update_from_flattened_dict(_TINY_MODEL)
-  if counts.lengths:
-    config.data.max_path_length = len(counts.lengths)
   config.model.num_layers = setting.num_layers
   config.model.dtype = setting.dtype
   config.train.batch_size = setting.batch_size
@@ -82,62 +63,23 @@ def make_config(setting: plan.Setting) -> ml_collections.ConfigDict:
 def make_task(
   setting: plan.Setting, config: ml_collections.ConfigDict
 ) -> tasks.Task:
-  """What is trained and ranked in a setting."""
-  data: arrays.DataSet
-  if not setting.random:
-    return tasks.make_task(config, tasks.read_data(config))
-  counts = COUNTS[setting.dataset]
-  if setting.num_entities:
-    counts = dataclasses.replace(counts, entities=setting.num_entities)
-  data = random_paths(counts) if counts.lengths else random_graph(counts)
-  return tasks.make_task(config, data)
+  """Returns the task that is trained and ranked in a setting."""
+  if setting.random:
+    return tasks.make_task(config, random_graph(COUNTS[setting.dataset]))
+  return tasks.make_task(config, tasks.read_data(config))
 
 
 def random_graph(counts: Counts, seed: int = 0) -> graph.KnowledgeGraph:
-  """Triples drawn evenly; so few queries have several answers."""
+  """Draws triples uniformly, so that few queries have several answers."""
   generator = np.random.default_rng(seed)
 
   def triples(lines: int) -> np.ndarray:  # int32 [lines, 3]
-    head, tail = _entities(generator, counts, (2, lines))
-    relation = generator.integers(0, counts.relations, lines, dtype=np.int32)
-    return np.stack([head, relation, tail], axis=1)
+    highest = [counts.entities, counts.relations, counts.entities]
+    return generator.integers(0, highest, (lines, 3), dtype=np.int32)
 
-  train, valid, test = map(triples, counts.lines)
-  return graph.KnowledgeGraph('random', _vocabulary(counts), train, valid, test)
-
-
-def random_paths(counts: Counts, seed: int = 0) -> paths.PathData:
-  """Paths drawn evenly; all splits have the shares of lengths of train."""
-  generator = np.random.default_rng(seed)
-  longest = len(counts.lengths)
-  share = np.cumsum(counts.lengths) / sum(counts.lengths)
-
-  def split(lines: int) -> paths.PathSet:
-    source, target = _entities(generator, counts, (2, lines))
-    shape = (lines, longest)
-    relations = generator.integers(0, counts.relations, shape, dtype=np.int32)
-    length = 1 + np.searchsorted(share, (np.arange(lines) + 0.5) / lines)
-    relations[np.arange(longest) >= length[:, None]] = (
-      vocabulary_lib.NO_RELATION
-    )
-    return paths.PathSet(source, relations, target)
-
-  train, valid, test = map(split, counts.lines)
-  number = np.arange(counts.relations, dtype=np.int32)
-  inverse = np.roll(number, counts.relations // 2)
-  return paths.PathData(
-    'random', _vocabulary(counts), inverse, train, valid, test, {}
-  )
-
-
-def _entities(
-  generator: np.random.Generator, counts: Counts, shape: tuple[int, ...]
-) -> np.ndarray:  # int32, of this shape
-  return generator.integers(0, counts.entities, shape, dtype=np.int32)
-
-
-def _vocabulary(counts: Counts) -> vocabulary_lib.Vocabulary:
-  return vocabulary_lib.Vocabulary(
+  vocabulary = vocabulary_lib.Vocabulary(
     tuple(f'e{number:09d}' for number in range(counts.entities)),
     tuple(f'r{number:09d}' for number in range(counts.relations)),
   )
+  train, valid, test = map(triples, counts.lines)
+  return graph.KnowledgeGraph('random', vocabulary, train, valid, test)

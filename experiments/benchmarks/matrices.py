@@ -1,4 +1,4 @@
-"""The rate of large matrix products, the most that a model could come to."""
+"""Measures the rate of large matrix products, the upper limit for a model."""
 
 import math
 import time
@@ -9,21 +9,20 @@ from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
 _TINY_SIZES = (128,)
-# The larger sizes are left out where a product would take longer: PyTorch's
-# bfloat16 is that slow on processors without instructions for it.
+# Larger sizes are left out if a product would take longer: bfloat16 in PyTorch
+# is that slow on processors without instructions for it.
 _MOST_SECONDS = 10.0
 _DTYPES = ('float32', 'bfloat16')
 _ROUND_SECONDS = 1.0
 _TINY_ROUND_SECONDS = 0.01
 
-# Multiplies so many times, and waits.
-Product = Callable[[int], None]
+Product = Callable[[int], None]  # multiplies several times and waits
 
 
 class Matrices:
-  """What a process of kind `matrices` measures: GFLOP/s by type of operands.
+  """The measurement of a process of kind `matrices`: GFLOP/s by operand type.
 
-  The results of products are float32 in jax, as in our model; in PyTorch they
+  The results of products are float32 in jax, as in the model; in PyTorch they
   have the type of the operands.
   """
 
@@ -31,40 +30,36 @@ class Matrices:
     self._setting = setting
 
   def prepare(self) -> dict[str, Any]:
-    """Finds the largest matrices that are not too slow; compiles."""
-    tiny = self._setting.dataset in plan.TINY
-    sizes = _TINY_SIZES if tiny else _SIZES
+    """Selects the largest matrices that are not too slow, and compiles."""
+    tiny = self._setting.dataset == plan.TINY
     seconds = _TINY_ROUND_SECONDS if tiny else _ROUND_SECONDS
     make = _torch if self._setting.framework == 'torch' else _jax
-    self._products: dict[str, Product] = {}
-    self._flops, self._repeats, used = {}, {}, {}
+    # By operand type: the product, its operations, products in a round.
+    self._products: dict[str, tuple[Product, int, int]] = {}
+    used = {}
     for dtype in _DTYPES:
-      for size in sizes:
+      for size in _TINY_SIZES if tiny else _SIZES:
         multiply = make(size, dtype)
         multiply(1)
         once = _seconds(multiply, 1)
         if 2**3 * once > _MOST_SECONDS:  # the next size has 8 times the work
           break
       used[dtype] = size
-      self._products[dtype] = multiply
-      self._flops[dtype] = 2 * size**3
-      self._repeats[dtype] = max(1, math.ceil(seconds / once))
+      repeats = max(1, math.ceil(seconds / once))
+      self._products[dtype] = multiply, 2 * size**3, repeats
     return {'sizes': used}
 
   def measure(self) -> dict[str, Any]:
-    """One round: `gflops` by type."""
+    """Returns `gflops` of a round, by operand type."""
     return {
       'gflops': {
-        dtype: count
-        * self._flops[dtype]
-        / _seconds(self._products[dtype], count)
-        / 1e9
-        for dtype, count in self._repeats.items()
+        dtype: repeats * flops / _seconds(multiply, repeats) / 1e9
+        for dtype, (multiply, flops, repeats) in self._products.items()
       }
     }
 
   def finish(self) -> dict[str, Any]:
-    """Nothing more to say."""
+    """Returns an empty reply."""
     return {}
 
 
@@ -104,7 +99,7 @@ def _torch(size: int, dtype: str) -> Product:
 
   def multiply(count: int) -> None:
     for _ in range(count):
-      functional.linear(left, right)  # the layout that it is fastest in
+      functional.linear(left, right)  # the fastest layout
     if device == 'cuda':
       torch.cuda.synchronize()
 

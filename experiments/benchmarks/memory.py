@@ -1,6 +1,6 @@
-"""What a process takes of the machine's memory, in bytes.
+"""Measures the memory of this process, in bytes.
 
-Linux tells all of it; elsewhere only the peak since the start is known.
+Outside Linux, only the peak since the start is known.
 """
 
 import contextlib
@@ -13,12 +13,12 @@ _RESET = pathlib.Path('/proc/self/clear_refs')
 
 
 def resident() -> int:
-  """What it takes now; 0 where the system does not tell."""
+  """Returns the current resident memory; 0 if not on Linux."""
   return _status('VmRSS')
 
 
 def peak() -> int:
-  """The most it has taken since `reset_peak`, or since it started."""
+  """Returns the peak since `reset_peak`, or since the start of the process."""
   if _STATUS.exists():
     return _status('VmHWM')
   most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -26,8 +26,8 @@ def peak() -> int:
 
 
 def reset_peak() -> None:
-  """Lets `peak` begin anew, where the system can."""
-  with contextlib.suppress(OSError):  # not Linux: it stays that of the start
+  """Sets the peak to the current memory; does nothing if not on Linux."""
+  with contextlib.suppress(OSError):
     _RESET.write_text('5')
 
 

@@ -1,7 +1,7 @@
-"""Settings measured side by side: a process each, told in turns to measure.
+"""Measures settings side by side, each in a process of its own.
 
-All processes of a group live at once but only one works at a time, so that a
-drift of the machine's speed meets all of them alike.
+All processes of a group live at once but only one works at a time, so that all
+of them are affected by changes of the machine's speed.
 """
 
 import contextlib
@@ -12,35 +12,31 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any
 
 from experiments.benchmarks import plan
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PATIENCE_SECONDS = 60  # for a process to end that was told to
+_PATIENCE_SECONDS = 60  # for a process without output to end
 
 Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """A process that ended before it had measured, with its last words."""
+  """A process that ended too early, with the last line of its output."""
 
 
 class Worker:
-  """A process that measures one setting, from the outside."""
+  """A process that measures one setting, as a context manager."""
 
   def __init__(self, setting: plan.Setting):
     self.setting = setting
     self._files = contextlib.ExitStack()
 
   def __enter__(self) -> 'Worker':
-    """Starts it; it imports its libraries and waits then."""
+    """Starts the process, which imports its libraries and waits."""
     self._log = self._files.enter_context(tempfile.TemporaryFile('w+b'))
-    caches = self._files.enter_context(
-      tempfile.TemporaryDirectory(prefix='benchmarks-')
-    )
     self._process = subprocess.Popen(
       [
         sys.executable,
@@ -51,18 +47,13 @@ class Worker:
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=self._log,
-      env=environment(self.setting, caches),
+      env=environment(self.setting),
       encoding='utf-8',
     )
     return self
 
-  def __exit__(
-    self,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-  ) -> None:
-    """Ends it, however far it came."""
+  def __exit__(self, *_: object) -> None:
+    """Kills the process."""
     self._process.kill()
     self._process.wait()
     for stream in (self._process.stdin, self._process.stdout):
@@ -72,10 +63,10 @@ class Worker:
     self._files.close()
 
   def reply(self) -> Record:
-    """Waits for what it says next.
+    """Waits for the next reply.
 
     Raises:
-      WorkerError: it ended instead.
+      WorkerError: the process ended instead.
     """
     assert self._process.stdout is not None
     line = self._process.stdout.readline()
@@ -84,46 +75,39 @@ class Worker:
       return reply
     status = self._process.wait(_PATIENCE_SECONDS)
     self._log.seek(0)
-    words = self._log.read().decode(errors='replace').strip().splitlines()
+    lines = self._log.read().decode(errors='replace').strip().splitlines()
     raise WorkerError(
       f'{self.setting.label}: ended with status {status}: '
-      f'{words[-1] if words else "no message"}'
+      f'{lines[-1] if lines else "no message"}'
     )
 
   def tell(self, command: str) -> Record:
-    """Has it do one of `worker.COMMANDS` and waits for the reply.
+    """Sends one of `worker.COMMANDS` and waits for the reply.
 
     Raises:
-      WorkerError: it ended instead.
+      WorkerError: the process ended instead.
     """
     assert self._process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # then there is no reply either
+    with contextlib.suppress(BrokenPipeError):  # `reply` raises WorkerError
       self._process.stdin.write(command + '\n')
       self._process.stdin.flush()
     return self.reply()
 
 
-def environment(setting: plan.Setting, caches: str) -> dict[str, str]:
-  """The variables a process starts with.
-
-  Args:
-    setting: what it measures.
-    caches: an empty folder for what is compiled.
-  """
+def environment(setting: plan.Setting) -> dict[str, str]:
+  """Returns the environment variables for a process."""
   variables = dict(os.environ)
   path = [str(_ROOT), variables.get('PYTHONPATH', '')]
   variables['PYTHONPATH'] = os.pathsep.join(filter(None, path))
-  # Compile times are those of a first start, without what was kept elsewhere.
-  if setting.dataset in plan.TINY:
-    variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'  # they mean nothing
-  else:
+  if setting.dataset == plan.TINY:
+    variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'  # compiles faster
+  else:  # compile times are those of a first start
     variables['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
-  variables['TORCHINDUCTOR_CACHE_DIR'] = caches
-  # One GPU for either framework, and room for all processes of a group.
+  # One GPU for either framework, and memory for all processes of a group.
   variables.setdefault('CUDA_VISIBLE_DEVICES', '0')
   variables['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   if setting.framework == 'torch':
-    variables['JAX_PLATFORMS'] = 'cpu'  # there jax only looks after batches
+    variables['JAX_PLATFORMS'] = 'cpu'  # jax only builds batches there
   if setting.threads:
     variables['NPROC'] = str(setting.threads)  # of jax on a CPU
     variables['OMP_NUM_THREADS'] = str(setting.threads)
@@ -131,33 +115,28 @@ def environment(setting: plan.Setting, caches: str) -> dict[str, str]:
 
 
 def describe_machine() -> Record:
-  """What the process of kind `machine` says.
+  """Describes the machine, in a process of its own.
 
-  It is one of its own because asking for the devices takes them.
+  Listing the devices would occupy them in this process.
 
   Raises:
-    WorkerError: it ended instead.
+    WorkerError: the process ended too early.
   """
   with Worker(plan.Setting('machine')) as worker:
     worker.reply()
     return worker.tell('prepare')
 
 
-def measure(
-  settings: Sequence[plan.Setting],
-  rounds: int,
-  say: Callable[[str], None],
-) -> list[Record]:
-  """Measures settings in turns: A B C, A B C, ...
+def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
+  """Measures settings in turns: A B C, A B C, ... and prints the progress.
 
   Args:
     settings: A, B, C.
-    rounds: how many turns each has.
-    say: is told what happens.
+    rounds: the number of turns of each.
 
   Returns:
-    For each its `setting` and `label`, what its process said when `prepared`
-    and `finished`, and `rounds`; or an `error` instead, if it ended early.
+    For each its `setting` and `label`, the replies `prepared` and `finished`,
+    and `rounds`; also an `error` if the process ended too early.
   """
   records: list[Record] = [
     {
@@ -169,7 +148,7 @@ def measure(
   ]
 
   def attempt(place: int, command: str) -> Record | None:
-    """One command; afterwards a process that failed is left alone."""
+    """Sends a command; returns None if the process has failed."""
     record = records[place]
     if 'error' in record:
       return None
@@ -179,7 +158,7 @@ def measure(
       return workers[place].tell(command)
     except WorkerError as error:
       record['error'] = str(error)
-      say(f'  {error}')
+      print(f'  {error}', flush=True)
       return None
 
   with contextlib.ExitStack() as stack:
@@ -188,10 +167,10 @@ def measure(
     for place in places:
       attempt(place, 'start')
     for place in places:
-      say(f'  {records[place]["label"]}: compiling')
+      print(f'  {records[place]["label"]}: compiling', flush=True)
       records[place]['prepared'] = attempt(place, 'prepare')
     for number in range(rounds):
-      say(f'  round {number + 1} of {rounds}')
+      print(f'  round {number + 1} of {rounds}', flush=True)
       for place in places:
         if number and _is_slow(records[place]):
           continue
@@ -204,7 +183,7 @@ def measure(
 
 
 def _is_slow(record: Record) -> bool:
-  """Whether a training is measured in the first round alone."""
+  """Returns whether a training is measured in the first round alone."""
   prepared = record['prepared'] or {}
   step_seconds = prepared.get('step_seconds', {}).values()
   return max(step_seconds, default=0.0) > plan.SLOW_SECONDS

@@ -2,11 +2,11 @@
 
     python -m experiments.benchmarks.profile_step --layers=12
 
-Trains random triples with the counts of FB15k-237 for some steps under the
-profiler of jax, and adds up the time of all compiled operations by what they
-belong to. Times are those of the threads that started an operation; run it with
-`taskset -c 0` for the sum over all work. CPUs only: on a GPU, look at the trace
-itself (`jax.profiler`).
+Trains on random triples with the counts of FB15k-237 for some steps under the
+profiler of jax, and adds up the time of all compiled operations by part. Times
+are those of the threads that started an operation; run the script with
+`taskset -c 0` to include all work. For CPUs only: on a GPU, read the trace of
+`jax.profiler`.
 """
 
 import argparse
@@ -22,8 +22,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-# What an operation belongs to, by its place in the model: the first that fits.
-# Attention has its small products, of queries, keys, and values, with it.
+# Patterns for the place of an operation in the model; the first match counts.
+# Attention includes its small products of queries, keys and values.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
   'products with entities': r'entity_logits/(.*dot_general|transpose)',
@@ -38,12 +38,12 @@ PARTS = {
 
 
 def part(place: str) -> str:
-  """What an operation belongs to, from its `op_name`."""
+  """Returns the part of an operation, from its `op_name`."""
   return next(name for name, form in PARTS.items() if re.search(form, place))
 
 
 def places(dumped: str) -> dict[str, str]:
-  """The `op_name` of each instruction of the largest program dumped."""
+  """Returns the `op_name` of each instruction of the largest program."""
   files = glob.glob(os.path.join(dumped, '*after_optimizations.txt'))
   with open(max(files, key=os.path.getsize), encoding='utf-8') as text:
     found = (
@@ -54,7 +54,7 @@ def places(dumped: str) -> dict[str, str]:
 
 
 def milliseconds(folder: str) -> dict[str, float]:
-  """The time of each instruction in a trace, all its runs together."""
+  """Returns the total time of each instruction in a trace."""
   (path,) = glob.glob(f'{folder}/**/*.trace.json.gz', recursive=True)
   with gzip.open(path) as trace:
     events = json.load(trace)['traceEvents']
@@ -69,24 +69,24 @@ def milliseconds(folder: str) -> dict[str, float]:
 def profile(
   setting: Any, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
-  """Trains for some calls and looks at all but the first.
+  """Profiles some device calls after a first one, which compiles.
 
   Args:
-    setting: what is trained, a `plan.Setting`.
-    steps_per_call: steps at a device call.
-    calls: how many are looked at.
+    setting: the training, a `plan.Setting`.
+    steps_per_call: steps in a device call.
+    calls: the number of profiled calls.
     dumped: the folder that XLA writes its programs to.
 
   Returns:
-    `page_faults` and `milliseconds` by part of the model, of a step.
+    Per step: `page_faults`, and `milliseconds` by part of the model.
   """
   import jax
 
-  from experiments.benchmarks import coke_steps, data_sets
+  from experiments.benchmarks import data_sets, stopwatch
 
   config = data_sets.make_config(setting)
   config.train.steps_per_call = steps_per_call
-  steps = coke_steps.Steps(config, data_sets.make_task(setting, config))
+  steps = stopwatch.Steps(config, data_sets.make_task(setting, config))
   batches = list(itertools.islice(steps.training_set.epoch(0), steps_per_call))
   steps.run(batches)
   before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -107,17 +107,17 @@ def profile(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-  """Prints the profile that the flags ask for."""
+  """Prints the profile."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--dataset', default='FB15k-237', help='its counts')
+  parser.add_argument('--dataset', default='FB15k-237', help='tiny: a test')
   parser.add_argument('--layers', type=int, default=12)
   parser.add_argument('--batch-size', type=int, default=512)
   parser.add_argument('--rows', default='instance')
   parser.add_argument('--dtype', default='float32')
   parser.add_argument('--steps-per-call', type=int, default=8)
-  parser.add_argument('--calls', type=int, default=2, help='of the profile')
+  parser.add_argument('--calls', type=int, default=2, help='calls to profile')
   given = parser.parse_args(arguments)
   from experiments.benchmarks import plan
 

@@ -1,6 +1,7 @@
-"""From measured rounds to numbers, tables and files."""
+"""Turns measured rounds into numbers, tables and files."""
 
 import pathlib
+import re
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +43,7 @@ _EVALUATION = (
 
 
 def summarize(group: Record) -> None:
-  """Adds `summary` to the members of a group that were measured.
+  """Adds a `summary` to each member of a group that was measured.
 
   Args:
     group: its `members`, as `processes.measure` returns them.
@@ -70,7 +71,7 @@ def summarize(group: Record) -> None:
 
 
 def epoch_seconds(member: Record) -> list[float]:
-  """How long an epoch takes, by each round."""
+  """Returns the seconds of an epoch in each round."""
   batches = member['prepared']['epoch']['batches']
   return [
     sum(
@@ -130,7 +131,7 @@ def _costs(member: Record) -> Record:
 
 
 def _large_product_rates(members: Any) -> dict[str, float]:
-  """GFLOP/s by type of operands: the better framework's median."""
+  """Returns GFLOP/s by operand type: the better framework's median."""
   rates: dict[str, float] = {}
   for member in members:
     if member['setting']['kind'] != 'matrices':
@@ -142,21 +143,26 @@ def _large_product_rates(members: Any) -> dict[str, float]:
 
 
 def _speedup(member: Record, base: Record | None) -> float | None:
-  """How many times as many epochs an hour; the median over the rounds."""
+  """Returns the ratio of epochs an hour, as the median over the rounds."""
   if base is None:
     return None
-  # A slow one has the first round alone.
+  # A slow setting is measured in the first round alone.
   pairs = zip(epoch_seconds(member), epoch_seconds(base), strict=False)
   return statistics.median(theirs / ours for ours, theirs in pairs)
 
 
 def _spread(values: Sequence[float]) -> float:
-  """From the least to the most, as a part of the median."""
+  """Returns the range of values, divided by their median."""
   return (max(values) - min(values)) / statistics.median(values)
 
 
+def file_name(device: str) -> str:
+  """Returns the name of a device as the name of a file, such as `1-x-cpu`."""
+  return re.sub(r'[^a-z0-9]+', '-', device.lower()).strip('-')
+
+
 def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
-  """Writes <folder>/<name>.json and <name>.md; returns the latter."""
+  """Writes <folder>/<name>.json and <name>.md; returns the latter path."""
   folder.mkdir(parents=True, exist_ok=True)
   json_files.write_json(folder / f'{name}.json', results)
   page = folder / f'{name}.md'
@@ -166,7 +172,7 @@ def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def render(results: Record) -> str:
-  """All tables, and where they come from."""
+  """Returns all tables and a description of the machine, as Markdown."""
   machine = results['machine']
   versions = ', '.join(
     f'{name} {version}' for name, version in machine['versions'].items()
@@ -239,7 +245,7 @@ def _optional(value: float | None, form: str) -> str:
 
 
 def _notes(groups: list[Record]) -> str:
-  """Large products of each group, and which data are made up."""
+  """Returns the rate of large products, and whether data are random."""
   lines = [
     f'- {group["title"]}: large products '
     + ', '.join(

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# FB15k-237 with the paper's model on one GPU or TPU, in at most 10 minutes.
+# Trains the paper's model of FB15k-237 on one GPU or TPU in at most 10 minutes.
 #
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
 #     bash experiments/benchmarks/run.sh [--minutes=8] [--smoke]
 #
-# Needs the package's dependencies and matplotlib, but no network. See
-# experiments/benchmarks/accelerator.py for what it does and writes; `--smoke` takes
-# a minute on a CPU, with the graph that ships with the package.
+# Needs the package's dependencies and matplotlib, but no network. accelerator.py
+# describes the results. `--smoke` takes a minute on a CPU, with the graph that
+# ships with the package.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out="${OUT:-accelerator_results}"
@@ -15,10 +15,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 export PYTHONUNBUFFERED=1
-python3 -m experiments.benchmarks.accelerator --out="$out" --work="$work/run" "$@" \
-  2>&1 | tee "$out/log.txt"
-# The model as safetensors and JSON, in pieces that any mail would take:
-#   cat model.tar.gz.* | tar xz
+python3 -m experiments.benchmarks.accelerator \
+  --out="$out" --work="$work/run" "$@" 2>&1 | tee "$out/log.txt"
+# The exported model in pieces of 15 MB: cat model.tar.gz.* | tar xz
 python3 -m coke_jax.main --mode=export --workdir="$work/run" \
   --output="$work/model"
 tar cz -C "$work" model | split -b 15000000 - "$out/model.tar.gz."

@@ -1,8 +1,8 @@
-"""The same model in PyTorch, as one would write it: `nn.TransformerEncoder`.
+"""The same model in PyTorch, with `nn.TransformerEncoder`.
 
-Sizes, layers, places of dropout, initialisation and loss are those of
-`coke_jax/model.py` and `coke_jax/loss.py`. One thing PyTorch's encoder cannot:
-its last block computes all positions, ours the masked one alone.
+Sizes, layers, positions of dropout, initialization and loss are those of
+`coke_jax.model`. The last block of PyTorch's encoder computes all positions,
+that of coke_jax only the masked one.
 
 B rows, K tokens, D width, V entities.
 """
@@ -18,7 +18,7 @@ _DEVIATION = 0.02
 
 
 class CoKE(nn.Module):
-  """Scores every entity for the masked place of sequences of one length."""
+  """Scores every entity for the masked position of a sequence."""
 
   def __init__(
     self,
@@ -32,7 +32,7 @@ class CoKE(nn.Module):
     feed_forward_size: int,
     dropout: float,
   ):
-    """Builds the model; the arguments are those of `coke_jax.model.CoKE`."""
+    """Builds the model; the arguments are those of `encoder.CoKE`."""
     super().__init__()
     self.num_entities = num_entities
     self.elements = nn.Embedding(num_tokens, hidden_size)
@@ -44,12 +44,12 @@ class CoKE(nn.Module):
       num_heads,
       feed_forward_size,
       dropout,
-      activation=functional.gelu,  # the exact one
+      activation=functional.gelu,  # exact, not the tanh approximation
       layer_norm_eps=_LAYER_NORM_EPSILON,
       batch_first=True,
       norm_first=False,
     )
-    block.dropout = nn.Identity()  # between the two feed-forward layers: none
+    block.dropout = nn.Identity()  # none between the feed-forward layers
     self.encoder = nn.TransformerEncoder(
       block, num_layers, enable_nested_tensor=False
     )
@@ -67,14 +67,14 @@ class CoKE(nn.Module):
   def forward(
     self, tokens: torch.Tensor, mask_position: torch.Tensor
   ) -> torch.Tensor:
-    """Logits of all entities for the masked position.
+    """Computes the logits of all entities for the masked position.
 
     Args:
-      tokens: integers [B, K], without PAD: the rows of a batch have one length.
+      tokens: integers [B, K], without PAD.
       mask_position: integers [B], the column of the MASK.
 
     Returns:
-      [B, V].
+      The logits [B, V].
     """
     length = tokens.shape[1]
     x = self.elements(tokens) + self.positions.weight[:length]  # [B, K, D]
@@ -90,10 +90,10 @@ class CoKE(nn.Module):
 def loss(
   logits: torch.Tensor, answers: torch.Tensor, target_mass: float
 ) -> torch.Tensor:
-  """The mean of `coke_jax.loss.smoothed_cross_entropy`, one answer a row.
+  """Computes the mean of `loss.smoothed_cross_entropy` for one answer per row.
 
-  PyTorch takes s from the answer and gives s / V to every entity, the answer
-  among them. The target mass m remains there if s = (1 - m) V / (V - 1).
+  With label smoothing s, PyTorch gives s / V to every entity including the
+  answer. The answer keeps the target mass m if s = (1 - m) V / (V - 1).
 
   Args:
     logits: [B, V], V > 1.
@@ -101,7 +101,7 @@ def loss(
     target_mass: m, at least 1 / V.
 
   Returns:
-    float32 [].
+    The loss, float32 [].
   """
   num_entities = logits.shape[-1]
   smoothing = (1 - target_mass) * num_entities / (num_entities - 1)

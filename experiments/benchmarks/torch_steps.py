@@ -14,24 +14,17 @@ _CLASSES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 
 class Steps:
-  """See `stepping.Stepper`; on the GPU if PyTorch finds one."""
+  """See `stopwatch.Stepper`; on the GPU if PyTorch finds one."""
 
   steps_per_call = 1
   whole_last_block = True
 
-  def __init__(
-    self,
-    config: ml_collections.ConfigDict,
-    task: tasks.Task,
-    *,
-    compiled: bool = False,
-  ):
+  def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
     """Builds model and optimizer.
 
     Args:
-      config: the settings; `model.dtype` bfloat16 is autocast.
-      task: what is trained.
-      compiled: whether torch.compile makes the forward and backward pass.
+      config: the settings; a `model.dtype` of bfloat16 is autocast.
+      task: the task to train on.
     """
     vocabulary = task.data.vocabulary
     self.training_set = setup_lib.build_training_set(
@@ -53,7 +46,7 @@ class Steps:
     self._dtype = _CLASSES[settings.dtype]
     self._target_mass = config.train.target_mass
     self._clip_norm = config.train.clip_norm
-    # As jax does by itself on a GPU: products of float32 on tensor cores, TF32.
+    # The default of jax on a GPU: float32 products on tensor cores, TF32.
     torch.set_float32_matmul_precision('high')
     self._optimizer = torch.optim.AdamW(
       self.model.parameters(),
@@ -70,15 +63,11 @@ class Steps:
       self._optimizer,
       warmup_and_decay(num_steps, config.train.warmup_fraction),
     )
-    # One shape for each length of sequences, as ours: none is left dynamic.
-    self._loss = (
-      torch.compile(self.loss, dynamic=False) if compiled else self.loss
-    )
 
   def run(self, batches: Iterable[batches_lib.Batch]) -> None:
-    """Trains on each batch and returns when the device has done it all."""
+    """Trains on each batch and returns when the device has finished."""
     for batch in batches:
-      self.last_loss = self._loss(*self._to_device(batch))
+      self.last_loss = self.loss(*self._to_device(batch))
       self.last_loss.backward()
       torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._clip_norm)
       self._optimizer.step()
@@ -88,7 +77,7 @@ class Steps:
       torch.cuda.synchronize()
 
   def device_memory(self) -> int | None:
-    """The most bytes it took of the accelerator's memory; None: has none."""
+    """Returns the peak bytes of an accelerator's memory; None on a CPU."""
     if self.device.type != 'cuda':
       return None
     most: int = torch.cuda.max_memory_allocated()
@@ -100,7 +89,7 @@ class Steps:
     mask_position: torch.Tensor,
     answers: torch.Tensor,
   ) -> torch.Tensor:
-    """The mean loss of a batch, float32 []."""
+    """Computes the mean loss of a batch, float32 []."""
     with torch.autocast(
       self.device.type, self._dtype, enabled=self._dtype != torch.float32
     ):
@@ -108,7 +97,7 @@ class Steps:
     return torch_model.loss(logits, answers, self._target_mass)
 
   def _to_device(self, batch: batches_lib.Batch) -> list[torch.Tensor]:
-    """Tokens [B, K], mask_position [B] and the one answer of each row, [B]."""
+    """Returns tokens [B, K], mask_position [B], the answer of each row [B]."""
     arrays = (
       batch['tokens'],
       batch['mask_position'],
@@ -123,7 +112,7 @@ class Steps:
 def warmup_and_decay(
   num_steps: int, warmup_fraction: float
 ) -> Callable[[int], float]:
-  """The schedule of `coke_jax.optimizer`, as a factor of the peak by step."""
+  """Returns the factor of `optimizer.learning_rate_schedule` by step."""
   warmup = round(num_steps * warmup_fraction)
 
   def factor(step: int) -> float:

@@ -1,12 +1,11 @@
-"""A process that measures one setting, step by step as it is told.
+"""The program of a process that measures one setting.
 
     python -m experiments.benchmarks.worker '{"kind": "training", ...}'
 
 Reads one of COMMANDS a line, answers each with a line of JSON, and ends after
-the last of them, or when its input does.
+the last command or at the end of its input.
 """
 
-import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -17,84 +16,144 @@ from typing import Any, TextIO
 from experiments.benchmarks import plan
 
 COMMANDS = ('prepare', 'measure', 'finish')
-_WORKLOADS = {
-  'training': ('stepping', 'Training'),
-  'evaluation': ('ranking', 'Evaluation'),
-  'matrices': ('matrices', 'Matrices'),
-  'machine': ('worker', 'Machine'),
-}
+
+
+class Training:
+  """The measurement of a process of kind `training`."""
+
+  def __init__(self, setting: plan.Setting):
+    self._setting = setting
+
+  def prepare(self) -> dict[str, Any]:
+    """Reads the data, builds the model and compiles the steps.
+
+    Returns:
+      `compile_seconds`, `step_seconds` and `steps` of a round by length of the
+      sequences, and counts of an `epoch`: its `batches` by length.
+    """
+    from experiments.benchmarks import data_sets, flops, memory, stopwatch
+
+    setting = self._setting
+    config = data_sets.make_config(setting)
+    task = data_sets.make_task(setting, config)
+    memory.reset_peak()
+    self._memory_before = memory.resident()
+    if setting.framework == 'torch':
+      from experiments.benchmarks import torch_steps
+
+      self._stepper: stopwatch.Stepper = torch_steps.Steps(config, task)
+    else:
+      self._stepper = stopwatch.Steps(config, task)
+    shape = flops.Shape(
+      task.data.vocabulary.num_entities,
+      config.model.num_layers,
+      config.model.hidden_size,
+      config.model.feed_forward_size,
+      self._stepper.whole_last_block,
+    )
+    self._stopwatch = stopwatch.Stopwatch(self._stepper)
+    self._steps = self._stopwatch.round_steps(setting.seconds, setting.steps)
+    batches = self._stopwatch.batches
+    training_set = self._stepper.training_set
+    return {
+      'compile_seconds': self._stopwatch.compile_seconds,
+      'step_seconds': self._stopwatch.step_seconds,
+      'steps': self._steps,
+      'epoch': {
+        'instances': training_set.num_instances,
+        'queries': len(training_set.queries),
+        'batches': batches,
+        'flops': setting.batch_size
+        * sum(
+          count * shape.training(length) for length, count in batches.items()
+        ),
+      },
+    }
+
+  def measure(self) -> dict[str, Any]:
+    """Returns `step_seconds` of a round, by length."""
+    return {'step_seconds': self._stopwatch.measure(self._steps)}
+
+  def finish(self) -> dict[str, Any]:
+    """Returns the peak memory.
+
+    Returns:
+      `memory`, the bytes on top of libraries and data, and `device_memory`.
+    """
+    from experiments.benchmarks import memory
+
+    return {
+      'memory': memory.peak() - self._memory_before,
+      'device_memory': self._stepper.device_memory(),
+    }
 
 
 class Machine:
-  """What a process of kind `machine` says: where the numbers come from."""
-
-  def __init__(self, setting: plan.Setting):
-    del setting
+  """The description of the machine, in a process of kind `machine`."""
 
   def prepare(self) -> dict[str, Any]:
-    """Commit, versions, device, and whether it is a GPU."""
+    """Returns commit, versions, device, platform and number of cores."""
     import jax
 
     from experiments.paper import provenance
 
     described = provenance.describe()
-    torch = torch_version()
-    if torch:
-      described['versions']['torch'] = torch
+    if importlib.util.find_spec('torch') is not None:
+      described['versions']['torch'] = importlib.metadata.version('torch')
     return {
       **described,
       'platform': jax.default_backend(),
       'cores': len(_cores()) or os.cpu_count(),
     }
 
-  def finish(self) -> dict[str, Any]:
-    """Nothing more to say."""
-    return {}
 
+def make_workload(setting: plan.Setting) -> Any:
+  """Returns the object whose methods are the COMMANDS."""
+  # The modules are imported here, after the process has limited its cores.
+  if setting.kind == 'training':
+    return Training(setting)
+  if setting.kind == 'machine':
+    return Machine()
+  if setting.kind == 'matrices':
+    from experiments.benchmarks import matrices
 
-def torch_version() -> str:
-  """The version of PyTorch here; empty: it is not installed."""
-  if importlib.util.find_spec('torch') is None:
-    return ''
-  return importlib.metadata.version('torch')
+    return matrices.Matrices(setting)
+  from experiments.benchmarks import ranking
+
+  return ranking.Evaluation(setting)
 
 
 def main(arguments: list[str]) -> None:
-  """Does what the input says."""
+  """Executes the commands of standard input."""
   setting = plan.Setting(**json.loads(arguments[0]))
-  hold_to_cores(setting.threads)
+  limit_cores(setting.threads)
   replies = _take_output()
-  name, workload_name = _WORKLOADS[setting.kind]
-  module = importlib.import_module(f'experiments.benchmarks.{name}')
   if setting.framework == 'torch':
     import torch
 
     if setting.threads:
       torch.set_num_threads(setting.threads)
-  workload = getattr(module, workload_name)(setting)
-  _say(replies, {'setting': setting.label})
+  workload = make_workload(setting)
+  _reply(replies, {'setting': setting.label})
   for line in sys.stdin:
     command = line.strip()
     if command not in COMMANDS:
-      raise ValueError(f'told to {command!r}: expected one of {COMMANDS}')
-    _say(replies, getattr(workload, command)())
+      raise ValueError(f'command {command!r}: expected one of {COMMANDS}')
+    _reply(replies, getattr(workload, command)())
     if command == COMMANDS[-1]:
       return
 
 
-def hold_to_cores(threads: int) -> None:
-  """Keeps this process to its first cores; 0: to all it may use.
+def limit_cores(threads: int) -> None:
+  """Limits this process to its first cores; 0 sets no limit.
 
-  jax starts as many threads as there are cores it may use, so this comes before
-  it is imported.
+  Must be called before jax is imported, which starts a thread for each core.
 
   Raises:
     ValueError: there are fewer cores.
   """
-  if not threads:
-    return
   cores = _cores()
-  if not cores:  # not Linux; then the number of threads alone is held to
+  if not threads or not cores:
     return
   if threads > len(cores):
     raise ValueError(f'{threads} threads: there are {len(cores)} cores')
@@ -102,20 +161,20 @@ def hold_to_cores(threads: int) -> None:
 
 
 def _cores() -> list[int]:
-  """The cores this process may use; empty where the system does not tell."""
+  """Returns the cores that this process may use; [] if not on Linux."""
   if not hasattr(os, 'sched_getaffinity'):
     return []
   return sorted(os.sched_getaffinity(0))
 
 
 def _take_output() -> TextIO:
-  """Keeps standard output for replies; what others print goes to errors."""
+  """Keeps standard output for replies; other prints go to standard error."""
   replies = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
   os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
   return replies
 
 
-def _say(replies: TextIO, reply: dict[str, Any]) -> None:
+def _reply(replies: TextIO, reply: dict[str, Any]) -> None:
   replies.write(json.dumps(reply) + '\n')
   replies.flush()
 

@@ -1,12 +1,17 @@
-"""What the scripts that reproduce the paper share.
+"""The tables and figures of the paper (Wang et al. 2019, arXiv:1911.02168).
 
-paper.py             the numbers that the paper prints
-settings.py          which model stands behind each number, at each budget
-options.py           the flags that all scripts have
-runs.py              training a model, or reusing one, and the record of it
-provenance.py        commit, versions and device of a record
-report.py            our numbers beside the paper's, as JSON and Markdown
-formats.py           numbers and tables as text
-throughput_table.py  how long the paper's settings take
-document.py          the tables of docs/reproduction.md
+all.py                    all tables and figures, in order
+link_prediction.py        FB15k, WN18, FB15k-237 and WN18RR
+parameters.py             numbers of parameters
+path_queries.py           PathQueryWN and PathQueryFB
+single_hop_from_paths.py  link prediction with models of path queries
+contextual_maps.py        contextual embeddings in the plane
+published.py              the numbers that the paper prints
+settings.py               the model behind each number, at each budget
+options.py                the flags of the scripts
+runs.py                   trains a model or reuses it, and records it
+provenance.py             commit, versions and devices of a record
+report.py                 measured and published numbers as Markdown and JSON
+formats.py                numbers and tables as text
+document.py               the tables of docs/reproduction.md
 """

@@ -2,10 +2,9 @@
 
     python -m experiments.paper.all --budget=cpu
 
-Runs the scripts of this folder. One that fails does not keep the others from
-running. Called again, it goes on where it stopped: finished models are reused,
-a model that was interrupted continues, and a script is skipped if nothing that
-it shows has changed.
+Runs the scripts of this folder. If one fails, the others still run. The same
+command continues after an interruption: finished models are reused, and scripts
+whose models and settings have not changed are skipped.
 """
 
 import hashlib
@@ -18,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from coke_jax import config as config_lib
-from coke_jax.cli import commands
+from coke_jax import errors
 from coke_jax.storage import json_files
 from experiments.paper import (
   contextual_maps,
@@ -49,19 +48,19 @@ def run_all(
   """Runs scripts in their order.
 
   Args:
-    options: what they are asked for.
-    only: the names of those to run.
-    again: also those that are complete.
+    options: the flags for the scripts.
+    only: the names of the scripts to run.
+    again: whether complete scripts run, too.
 
   Returns:
-    The names of those that failed.
+    The names of the scripts that failed.
   """
   path = options.out / _PROGRESS
   progress = json_files.read_json(path) if path.is_file() else {}
   failed = []
   for name in only:
     script = SCRIPTS[name]
-    if not again and _is_complete(script, options, progress.get(name)):
+    if not again and is_complete(script, options, progress.get(name)):
       print(f'==== {name}: complete, skipped')
       continue
     print(f'==== {name}')
@@ -81,22 +80,28 @@ def run_all(
 
 
 def _attempt(script: ModuleType, options: options_lib.Options) -> str:
-  """Runs a script; gives what went wrong, or nothing."""
+  """Runs a script; returns the error message, or an empty string."""
   try:
     script.make(options)
-  except commands.EXPECTED_ERRORS as error:
+  except (errors.CokeError, OSError) as error:
     print(f'error: {error}', file=sys.stderr)
     return str(error)
-  except Exception as error:  # the other scripts are to run all the same
+  except Exception as error:  # the other scripts still run
     traceback.print_exc()
     return f'{type(error).__name__}: {error}'
   return ''
 
 
-def _is_complete(
+def is_complete(
   script: ModuleType, options: options_lib.Options, entry: Any
 ) -> bool:
-  """Whether a script has shown all that it would show now."""
+  """Returns whether a script would write what it has written before.
+
+  Args:
+    script: a module of SCRIPTS.
+    options: the flags.
+    entry: its entry in progress.json, or None.
+  """
   if not entry or not entry['complete']:
     return False
   if not (options.out / f'{script.NAME}.md').is_file():
@@ -105,10 +110,10 @@ def _is_complete(
 
 
 def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
-  """Changes with the settings and the results of a script's models.
+  """Returns a hash of the settings and results of a script's models.
 
-  A model without a finished work folder counts as not trained, so that a copy
-  of the results alone is not taken for the work itself.
+  A record without a finished work folder does not count, so that the script
+  trains the model in a fresh clone that has the kept records only.
   """
   parts = []
   for run in script.needed_runs(options):
@@ -120,7 +125,7 @@ def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-  """Runs what the flags ask for; the exit status is 1 if a script failed."""
+  """Runs the selected scripts; the exit status is 1 if one failed."""
   parser = options_lib.make_parser(__doc__)
   parser.add_argument(
     '--only',
@@ -136,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   )
   options, given = options_lib.parse(parser, arguments)
   only = [name for name in SCRIPTS if name in given.only]
-  with options_lib.stoppable():
+  with options_lib.reported_errors():
     failed = run_all(options, only, again=given.again)
   if failed:
     sys.exit(f'failed: {", ".join(failed)}')

@@ -2,16 +2,15 @@
 
     python -m experiments.paper.contextual_maps --budget=cpu
 
-Draws the paper's two t-SNE maps with the FB15k model of
-link_prediction.py: the film The King's Speech in all its training
-triples, coloured by relation, and the relations between films and directors,
-coloured by director. The paper prints no numbers for them; two measures say
-how far its two observations hold, that states cluster by relation or director,
-and that those of a triple and of its inverse nearly coincide.
+Draws the paper's two t-SNE maps with the FB15k model of link_prediction.py: the
+film The King's Speech in all its training triples, coloured by relation, and
+the relations between films and directors, coloured by director. The paper
+prints no numbers for them. Two measures state how far its observations hold:
+that hidden states cluster by relation or director, and that those of a triple
+and of its inverse nearly coincide.
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import coke_jax
@@ -23,30 +22,32 @@ from experiments.paper import formats, report, runs, settings
 from experiments.paper import options as options_lib
 
 NAME = 'contextual_maps'
-TITLE = 'Contextual embeddings by t-SNE'
 _DATASET = 'FB15k'
 _MEASURES = ('silhouette', 'silhouette_joined', 'mirrored_distance')
+_HEADER = (
+  'map, budget, triples, groups, silhouette, joined, mirrored pairs, '
+  'their distance'
+)
 _NOTES = """\
-A group is what has one colour: a relation in the first map, a director in
-the second. Triples: how many are drawn, of all with the entity or the
-relations; the others are of groups of fewer than 5 (first map) or 10 (second).
-Silhouette: from -1 to 1, above 0 if the states of a group are nearer to each
-other than to the next group; joined: with a relation and its inverse, which lie
-on top of each other, as one group. Mirrored pairs: two triples (s, r, o) and
-(o, r', s) with r' the inverse of r; their distance is the median one between
-the states of a pair, as a part of the median distance of any two states; small
-if they coincide.
+A group has one colour: a relation in the first map, a director in the second.
+Triples: the number drawn, of all with the entity or the relations; the others
+are in groups of fewer than 5 (first map) or 10 (second). Silhouette: from -1 to
+1, above 0 if the states of a group are nearer to each other than to the next
+group; joined: with a relation and its inverse, which coincide, as one group.
+Mirrored pairs: two triples (s, r, o) and (o, r', s) with r' the inverse of r;
+their distance is the median distance between the states of a pair, divided by
+the median distance of any two states.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Map:
-  """What one picture shows.
+  """The selection of one picture.
 
   Attributes:
-    name: of its files.
-    entity: the label of the entity, if it is the map of one.
-    relations: the labels of the relations, otherwise.
+    name: the name of its files.
+    entity: the label of the entity; empty for a map of relations.
+    relations: the labels of the relations.
   """
 
   name: str
@@ -70,59 +71,53 @@ _KNOWN_NAMES = {'/m/09gq0x5': "The King's Speech"}
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """The model that both maps need: that of the first seed."""
-  return options.runs([_DATASET])[:1]
+  """Returns the run behind both maps, with the first seed."""
+  return options.selected([options.run(_DATASET)])[:1]
 
 
 def make(options: options_lib.Options) -> None:
-  """Trains what is missing and draws both maps."""
+  """Trains the model if it is missing and draws both maps."""
   run = options.run(_DATASET)
   needed = needed_runs(options)
   drawn_before = (options.out / f'{NAME}.json').is_file()
   if drawn_before and not (needed or runs.is_finished(run, options.out)):
-    print(f'{NAME}: {_DATASET} is not asked for: left as it is')
+    print(f'{NAME}: {_DATASET} is not selected: left unchanged')
     return
   runs.ensure_all(needed, options.out)
-  rows, lines, records, pictures = [], [], [], []
+  table = report.Table(
+    options,
+    NAME,
+    title='Contextual embeddings by t-SNE',
+    header=_HEADER.split(', '),
+  )
   maps = _STAND_IN_MAPS if run.stand_in else _MAPS
-  if runs.is_finished(run, options.out):
+  pictures = ''
+  if not runs.is_finished(run, options.out):
+    for one in maps:
+      row = table.add(run, [], {}, map=one.name)
+      table.lines.append([one.name, report.label(row), *['-'] * 6])
+  else:
     records = [runs.load_record(run, options.out)]
     model = coke_jax.load(runs.work_folder(run, options.out))
     names = names_lib.make_names(
       model.data.vocabulary, _given_names(run, model.data.vocabulary)
     )
-  for one in maps:
-    row = report.make_row(run, records, {}, map=one.name)
-    if records:
+    for one in maps:
+      row = table.add(run, records, {}, map=one.name)
       drawn = _draw(one, row, model, names, options)
-      row['numbers'] = {
+      row['numbers'] |= {
         name: {'ours': drawn[name], 'paper': None} for name in _MEASURES
       }
-      pictures.append(f'\n![{" and ".join(drawn["names"])}]({one.name}.png)\n')
-    else:
-      drawn = {}
-      row['numbers'] = {}
-    rows.append(row)
-    lines.append(_line(one, row, drawn))
-  header = ['map', 'budget', 'triples', 'groups', 'silhouette', 'joined']
-  header += ['mirrored pairs', 'their distance']
-  report.write(
-    options.out,
-    NAME,
-    title=TITLE,
-    budget=options.budget,
-    rows=rows,
-    records=records,
-    table=formats.markdown_table(header, lines),
-    notes=_NOTES + ''.join(pictures),
-    more={'paper': 'figures without numbers'},
-  )
+      title = ' and '.join(drawn['names'])
+      pictures += f'\n![{title}]({one.name}.png)\n'
+      table.lines.append([title, *_cells(row, drawn)])
+  table.write(notes=_NOTES + pictures, paper='figures without numbers')
 
 
 def _given_names(
   run: settings.Run, vocabulary: vocabulary_lib.Vocabulary
 ) -> dict[str, str]:
-  """Names of entities from the file beside the triples, where there is one."""
+  """Reads the names of entities from files beside the triples, if there are."""
   known = set(vocabulary.entities)
   given = dict(_KNOWN_NAMES)
   try:
@@ -131,7 +126,7 @@ def _given_names(
     )
     for path in sorted(folder.glob('entity2text.txt*')):
       given.update(names_lib.read_names(path))
-  except text_files.DataError as error:  # the model has its data, but no names
+  except text_files.DataError as error:  # the work folder has the data itself
     print(f'entities keep their labels: {error}')
   return {label: name for label, name in given.items() if label in known}
 
@@ -143,7 +138,7 @@ def _draw(
   names: names_lib.Names,
   options: options_lib.Options,
 ) -> dict[str, Any]:
-  """Draws a map to .png and .svg, and gives its numbers, also in .json."""
+  """Draws a map to .png, .svg and .json, and returns its numbers."""
   if one.entity:
     selection = map_selection.select_entity(model.data, one.entity)
   else:
@@ -158,11 +153,8 @@ def _draw(
   return numbers
 
 
-def _line(one: Map, row: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
-  if not drawn:
-    return [one.name, report.label(row), *['-'] * 6]
+def _cells(row: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
   return [
-    ' and '.join(drawn['names']),
     report.label(row),
     f'{drawn["triples_kept"]} of {drawn["triples_found"]}',
     str(len(drawn['groups'])),
@@ -173,10 +165,5 @@ def _line(one: Map, row: dict[str, Any], drawn: dict[str, Any]) -> list[str]:
   ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-  """Draws the maps that the flags ask for."""
-  options_lib.run_script(make, __doc__, arguments)
-
-
 if __name__ == '__main__':
-  main()
+  options_lib.run_script(make, __doc__)

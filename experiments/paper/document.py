@@ -1,19 +1,20 @@
-"""The tables of docs/reproduction.md, kept up to date.
+"""Updates the tables of docs/reproduction.md.
 
-Between `<!-- table: NAME -->` and `<!-- end of table -->` the page shows what
-experiments/results/<budget>/NAME.md holds, for the budgets cpu and paper, and
-says of the others that they were not run.
+Between `<!-- table: NAME -->` and `<!-- end of table -->`, the page shows
+experiments/results/<budget>/NAME.md for the budgets cpu and paper.
 """
 
 import pathlib
 import re
+from typing import Any
 
 from coke_jax.data import atomic_files
-from experiments.paper import settings, throughput_table
+from coke_jax.storage import json_files
+from experiments.paper import formats, settings
 
 PAGE = settings.ROOT / 'docs' / 'reproduction.md'
 RESULTS = settings.ROOT / 'experiments' / 'results'
-BUDGETS = ('cpu', 'paper')  # smoke numbers are not results
+BUDGETS = ('cpu', 'paper')  # the numbers of `smoke` are not results
 _BLOCK = re.compile(
   r'(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)', re.DOTALL
 )
@@ -21,39 +22,63 @@ _LOCAL_LINK = re.compile(r'(\]\()([\w.-]+\))')
 
 
 def update(out: pathlib.Path) -> None:
-  """Brings the page up to date, if `out` is where results are kept.
-
-  Results elsewhere, and smoke results, leave it alone.
-  """
+  """Updates the page, unless `out` is not a folder of kept results."""
   kept = {settings.default_out(budget) for budget in BUDGETS}
   if out.resolve() in kept:
     write()
 
 
 def write() -> None:
-  """Brings the page up to date."""
+  """Updates the page."""
   text = PAGE.read_text(encoding='utf-8')
   with atomic_files.whole_file(PAGE) as path:
     path.write_text(render(text), encoding='utf-8')
 
 
 def render(text: str, results: pathlib.Path = RESULTS) -> str:
-  """A page with its tables as the results say.
+  """Returns the text of a page with its tables replaced.
 
   Args:
     text: the page.
-    results: holds a folder for each budget.
+    results: contains a folder for each budget.
   """
 
   def block(match: re.Match[str]) -> str:
     begin, name, end = match.groups()
     if name == 'throughput':
-      shown = throughput_table.render(results / name)
+      shown = throughput_table(results / name)
     else:
       shown = '\n'.join(_table(name, budget, results) for budget in BUDGETS)
     return f'{begin}\n{shown}\n{end}'
 
   return _BLOCK.sub(block, text)
+
+
+def throughput_table(folder: pathlib.Path) -> str:
+  """Returns a table of the measurements that benchmarks/throughput.py wrote."""
+  measured = [
+    measurement
+    for path in sorted(folder.glob('*.json'))
+    for measurement in json_files.read_json(path)['measurements']
+  ]
+  if not measured:
+    return '**Not measured yet.**\n'
+  header = ['model', 'measured on', 'timed steps', 'seconds a step']
+  header += ['steps in all', 'expected training time']
+  return formats.markdown_table(header, map(_throughput_line, measured))
+
+
+def _throughput_line(measurement: dict[str, Any]) -> list[str]:
+  seconds = measurement['seconds_per_step'] * measurement['steps']
+  days = seconds / 86400
+  return [
+    measurement['model'],
+    f'{measurement["device"]} ({measurement["processor"]})',
+    str(measurement['timed_steps']),
+    f'{measurement["seconds_per_step"]:.3g}',
+    f'{measurement["steps"]:,}',
+    f'{days:.1f} days' if days >= 2 else formats.duration(seconds),
+  ]
 
 
 def _table(name: str, budget: str, results: pathlib.Path) -> str:

@@ -1,11 +1,11 @@
-"""Numbers and tables as text."""
+"""Formats numbers and tables as text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def decimal(value: float | None) -> str:
-  """A metric as the paper prints it, `.364`; a dash for None."""
+  """Formats a metric as the paper does, `.364`; None as a dash."""
   if value is None:
     return '-'
   text = f'{value:.3f}'
@@ -13,14 +13,14 @@ def decimal(value: float | None) -> str:
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-  """A mean with its standard deviation, if there is one."""
+  """Formats a mean with its standard deviation, unless that is None."""
   if deviation is None:
     return decimal(mean)
   return f'{decimal(mean)} ± {decimal(deviation)}'
 
 
 def signed(value: float | None) -> str:
-  """A difference with its sign; a dash for None."""
+  """Formats a difference with its sign; None as a dash."""
   if value is None:
     return '-'
   if round(value, 3) == 0:
@@ -29,7 +29,7 @@ def signed(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-  """Hours and minutes, or minutes and seconds below an hour."""
+  """Formats hours and minutes, or minutes and seconds below an hour."""
   if seconds is None:
     return '-'
   if seconds >= 3600:
@@ -40,8 +40,8 @@ def duration(seconds: float | None) -> str:
 
 
 def markdown_table(
-  header: Sequence[str], lines: Sequence[Sequence[str]]
+  header: Sequence[str], lines: Iterable[Sequence[str]]
 ) -> str:
-  """A table in Markdown."""
+  """Formats a table in Markdown."""
   rows = [header, ['---'] * len(header), *lines]
   return '\n'.join('| ' + ' | '.join(row) + ' |' for row in rows) + '\n'

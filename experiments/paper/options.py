@@ -1,4 +1,4 @@
-"""The flags that all scripts have."""
+"""The flags of the scripts."""
 
 import argparse
 import contextlib
@@ -8,23 +8,23 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from coke_jax.cli import commands
+from coke_jax import errors
 from experiments.paper import settings
 
-_INTERRUPTED = 130  # what a shell expects after Ctrl-C
+_INTERRUPTED = 130  # the exit status after Ctrl-C, by convention of shells
 DATASETS = (*settings.TRIPLES, *settings.PATHS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """What a script is asked for.
+  """The flags of a script.
 
   Attributes:
-    budget: of settings.BUDGETS.
-    out: where results, records and work folders go.
-    seeds: how many seeds, from 0 on.
-    datasets: the paper's data sets whose models are trained now.
-    path_lengths: PATHS <= k of each of these k.
+    budget: a key of settings.BUDGETS.
+    out: the folder for results, records and work folders.
+    seeds: the number of seeds, counted from 0.
+    datasets: the paper's data sets whose models are trained.
+    path_lengths: the k of the PATHS <= k that are trained.
   """
 
   budget: str
@@ -33,50 +33,51 @@ class Options:
   datasets: tuple[str, ...] = DATASETS
   path_lengths: tuple[int, ...] = settings.PATH_LENGTHS
 
-  def runs(
-    self, datasets: Iterable[str], max_path_length: int = 1
-  ) -> list[settings.Run]:
-    """The models of those data sets that are asked for, seed by seed."""
-    return [
-      self.run(dataset, max_path_length, seed)
-      for dataset in datasets
-      if dataset in self.datasets
-      for seed in range(self.seeds)
-    ]
-
-  def path_runs(self) -> list[settings.Run]:
-    """The models of path queries that are asked for."""
-    return [
-      run
-      for dataset in settings.PATHS
-      for length in self.path_lengths
-      for run in self.runs([dataset], length)
-    ]
-
   def run(
     self, dataset: str, max_path_length: int = 1, seed: int = 0
   ) -> settings.Run:
-    """One model."""
+    """Returns the training of one model, whether selected or not."""
     return settings.make_run(
-      dataset,
-      budget=self.budget,
-      seed=seed,
-      out=self.out,
-      max_path_length=max_path_length,
+      dataset, budget=self.budget, seed=seed, max_path_length=max_path_length
     )
+
+  def triple_runs(self) -> list[settings.Run]:
+    """Returns the runs on triples, one for each data set."""
+    return [self.run(dataset) for dataset in settings.TRIPLES]
+
+  def path_runs(self) -> list[settings.Run]:
+    """Returns the runs on paths, one for each data set and length."""
+    return [
+      self.run(dataset, length)
+      for dataset in settings.PATHS
+      for length in settings.path_lengths(self.budget)
+    ]
+
+  def selected(self, runs: Iterable[settings.Run]) -> list[settings.Run]:
+    """Returns those runs that the flags select, with every seed."""
+    return [
+      self.run(run.dataset, run.max_path_length, seed)
+      for run in runs
+      if run.dataset in self.datasets
+      and (
+        run.dataset in settings.TRIPLES
+        or run.max_path_length in self.path_lengths
+      )
+      for seed in range(self.seeds)
+    ]
 
 
 def make_parser(description: str | None) -> argparse.ArgumentParser:
-  """A parser of the flags that all scripts have."""
+  """Returns a parser of the flags that all scripts have."""
   parser = argparse.ArgumentParser(
     description=description,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  budgets = '; '.join(
-    f'{name}: {is_}' for name, is_ in settings.BUDGETS.items()
-  )
   parser.add_argument(
-    '--budget', required=True, choices=settings.BUDGETS, help=budgets
+    '--budget',
+    required=True,
+    choices=settings.BUDGETS,
+    help='; '.join(map(': '.join, settings.BUDGETS.items())),
   )
   parser.add_argument(
     '--out',
@@ -97,7 +98,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     '--path-lengths',
     type=list_of('length', {str(k): k for k in settings.PATH_LENGTHS}),
     metavar='K,...',
-    help='likewise, train PATHS <= K for these K only; default: '
+    help='train PATHS <= K only for these K; default: '
     f'{",".join(map(str, settings.PATH_LENGTHS))} (smoke: '
     f'{",".join(map(str, settings.SMOKE_PATH_LENGTHS))})',
   )
@@ -119,7 +120,7 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
 def parse(
   parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
 ) -> tuple[Options, argparse.Namespace]:
-  """The options, and the flags that a script may have besides."""
+  """Returns the options, and all flags including those of one script."""
   given = parser.parse_args(arguments)
   possible = settings.path_lengths(given.budget)
   lengths = given.path_lengths or possible
@@ -139,32 +140,29 @@ def parse(
 
 
 def run_script(
-  make: Callable[[Options], None],
-  description: str | None,
-  arguments: Sequence[str] | None,
+  make: Callable[[Options], None], description: str | None
 ) -> None:
-  """What each script does: reads its flags and makes its table or figure."""
-  options, _ = parse(make_parser(description), arguments)
-  with stoppable():
-    try:
-      make(options)
-    except commands.EXPECTED_ERRORS as error:
-      sys.exit(f'error: {error}')
+  """Parses the flags of a script and makes its table or figure."""
+  options, _ = parse(make_parser(description))
+  with reported_errors():
+    make(options)
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-  """Ends the program without a traceback when it is asked to stop."""
+def reported_errors() -> Iterator[None]:
+  """Ends the program without a traceback on Ctrl-C and on expected errors."""
   try:
     yield
   except KeyboardInterrupt as stop:
     reason = str(stop) or 'stopped'
-    print(f'{reason}; the same command goes on', file=sys.stderr)
+    print(f'{reason}; the same command continues', file=sys.stderr)
     sys.exit(_INTERRUPTED)
+  except (errors.CokeError, OSError) as error:
+    sys.exit(f'error: {error}')
 
 
 def positive(text: str) -> int:
-  """A type of flag: an integer above 0."""
+  """Parses a flag that is an integer above 0."""
   try:
     number = int(text)
   except ValueError:
@@ -175,11 +173,11 @@ def positive(text: str) -> int:
 
 
 def list_of(what: str, known: dict[str, Any]) -> Any:
-  """A type of flag: some of the known values, between commas.
+  """Returns the type of a flag that lists known values, between commas.
 
   Args:
-    what: one of them, for errors.
-    known: values by how they are written.
+    what: the name of one value, for errors.
+    known: maps the text of a value to the value.
   """
 
   def parse_list(text: str) -> tuple[Any, ...]:

@@ -2,128 +2,87 @@
 
     python -m experiments.paper.parameters --budget=cpu
 
-Counts the parameters of our models at the paper's settings, beside what the
-paper prints for RotatE, TuckER and CoKE. Trains nothing: MRR and hits@1 are
-those that link_prediction.py measured at this budget, with the
-parameters of the models that were trained there.
+Counts the parameters of our models at the paper's settings, beside the numbers
+that the paper prints for RotatE, TuckER and CoKE. Trains nothing: MRR and
+hits@1 are those that link_prediction.py measured at this budget.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
-import jax
-
-from coke_jax import tasks
-from coke_jax.data import vocabulary
-from coke_jax.model import encoder
+from coke_jax.data import benchmarks, vocabulary
 from experiments.paper import formats, published, report, runs, settings
 from experiments.paper import options as options_lib
 
 NAME = 'parameters'
-TITLE = 'Parameter efficiency'
 _METRICS = ('mrr', 'hits@1')
+_PRINTED = ('parameters_million', *_METRICS)
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """The models whose results are shown, if they were trained."""
-  return options.runs(settings.TRIPLES)
+  """Returns the runs whose results are shown if they are finished."""
+  return options.selected(options.triple_runs())
 
 
 def make(options: options_lib.Options) -> None:
-  """Counts, and writes the table."""
-  rows, lines, all_records = [], [], []
+  """Counts the parameters and writes the table."""
+  table = report.Table(
+    options,
+    NAME,
+    title='Parameter efficiency',
+    header=['data set', 'model', 'budget', 'parameters (M)', 'MRR', 'hits@1'],
+  )
   for dataset, printed in published.PARAMETERS.items():
     run = options.run(dataset)
-    records = runs.load_records(run, options.out)
+    records = table.records(run)
+    trained = [record['parameters'] for record in records]
     counted = count_paper_parameters(dataset) / 1e6
     millions, *metrics = printed['CoKE']
-    ours = [record['results']['both'] for record in records]
-    numbers: dict[str, Any] = {
-      'parameters_million': {
-        'ours': counted,
-        'deviation': None,
-        'paper': millions,
-        'difference': counted - millions,
-      },
-      **report.compare(_METRICS, ours, metrics),
-    }
-    row = report.make_row(
+    row = table.add(
       run,
       records,
-      numbers,
-      trained_parameters=[record['parameters'] for record in records],
+      {
+        'parameters_million': {
+          'ours': counted,
+          'deviation': None,
+          'paper': millions,
+          'difference': counted - millions,
+        },
+        **report.compare(
+          _METRICS, [record['results']['both'] for record in records], metrics
+        ),
+      },
+      trained_parameters=trained,
       paper={
-        name: dict(zip(('parameters_million', *_METRICS), some, strict=True))
-        for name, some in printed.items()
+        name: dict(zip(_PRINTED, numbers, strict=True))
+        for name, numbers in printed.items()
       },
     )
-    rows.append(row)
-    all_records += records
-    lines += [
-      [
-        dataset,
-        name,
-        'printed',
-        f'{some[0]:.2f}',
-        *map(formats.decimal, some[1:]),
-      ]
-      for name, some in printed.items()
+    table.lines += [
+      [dataset, name, 'printed', f'{size:.2f}', *map(formats.decimal, others)]
+      for name, (size, *others) in printed.items()
     ]
-    lines.append(
-      [
-        '',
-        "CoKE, ours, paper's settings",
-        'counted',
-        f'{counted:.2f}',
-        '-',
-        '-',
-      ]
+    difference = round(counted, 2) - millions  # of the numbers as printed
+    ours = 'CoKE, ours, '
+    as_trained = f'{trained[0] / 1e6:.2f}' if trained else '-'
+    table.lines += [
+      ['', f"{ours}paper's settings", 'counted', f'{counted:.2f}', '-', '-'],
+      ['', 'difference', '', f'{difference:+.2f}', '-', '-'],
+    ]
+    cells = report.cells(row, _METRICS)
+    table.lines.append(
+      ['', f'{ours}as trained', report.label(row), as_trained, *cells]
     )
-    difference = f'{round(counted, 2) - millions:+.2f}'  # as it is printed
-    lines.append(['', 'difference', '', difference, '-', '-'])
-    trained = '-'
-    if records:
-      trained = f'{records[0]["parameters"] / 1e6:.2f}'
-    lines.append(
-      [
-        '',
-        'CoKE, ours, as trained',
-        report.label(row),
-        trained,
-        *(
-          formats.plus_minus(numbers[name]['ours'], numbers[name]['deviation'])
-          for name in _METRICS
-        ),
-      ]
-    )
-  header = ['data set', 'model', 'budget', 'parameters (M)', 'MRR', 'hits@1']
-  report.write(
-    options.out,
-    NAME,
-    title=TITLE,
-    budget=options.budget,
-    rows=rows,
-    records=all_records,
-    table=formats.markdown_table(header, lines),
-  )
+  table.write()
 
 
 def count_paper_parameters(dataset: str) -> int:
-  """Parameters of our model at the paper's settings, without data."""
-  entities, relations = published.LABELS[dataset]
+  """Counts the parameters of our model at the paper's settings."""
+  counts = benchmarks.BENCHMARKS[dataset]
   labels = vocabulary.Vocabulary(
-    tuple(map(str, range(entities))), tuple(map(str, range(relations)))
+    tuple(map(str, range(counts.entities))),
+    tuple(map(str, range(counts.relations))),
   )
   config = settings.load_config(settings.TRIPLES[dataset])
-  coke = tasks.build_model(config, labels)
-  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
-  return int(encoder.count_parameters(shapes))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-  """Makes the table that the flags ask for."""
-  options_lib.run_script(make, __doc__, arguments)
+  return runs.count_parameters(config, labels)
 
 
 if __name__ == '__main__':
-  main()
+  options_lib.run_script(make, __doc__)

@@ -1,4 +1,4 @@
-"""Where a number comes from: commit, versions, device."""
+"""Describes where a number comes from: commit, versions, device."""
 
 import importlib.metadata
 import os
@@ -15,7 +15,7 @@ _SOURCES = ('coke_jax', 'configs', 'experiments', ':!experiments/results')
 
 
 def describe() -> dict[str, Any]:
-  """`device`, `versions` and, in a git checkout, `commit` and `dirty`."""
+  """Returns `device`, `versions` and, in a git clone, `commit` and `dirty`."""
   return {
     'device': parallel.describe_devices(),
     'processor': _processor(),
@@ -28,9 +28,9 @@ def describe() -> dict[str, Any]:
 
 
 def _commit() -> dict[str, Any]:
-  """The commit, and whether sources differ from it; empty outside of git."""
-  top = _git('rev-parse', '--show-toplevel')
-  if top != str(settings.ROOT):  # also when it lies in somebody else's checkout
+  """Returns the commit and whether sources differ from it; {} outside git."""
+  # The repository may lie in the clone of another one.
+  if _git('rev-parse', '--show-toplevel') != str(settings.ROOT):
     return {}
   commit = _git('rev-parse', 'HEAD')
   if not commit:
@@ -48,13 +48,13 @@ def _git(*arguments: str) -> str:
       text=True,
       check=False,
     )
-  except OSError:  # no git here
+  except OSError:  # git is not installed
     return ''
   return done.stdout.strip() if done.returncode == 0 else ''
 
 
 def _processor() -> str:
-  """The CPU's name where the system tells it, and how many cores."""
+  """Returns the number of cores and, if known, the name of the CPU."""
   name = platform.processor() or platform.machine()
   try:
     with open('/proc/cpuinfo', encoding='utf-8') as lines:
@@ -65,10 +65,8 @@ def _processor() -> str:
       )
   except (OSError, StopIteration):
     pass
-  return f'{_cores()} x {name}'
-
-
-def _cores() -> int:
   if hasattr(os, 'sched_getaffinity'):  # not on macOS
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
+  else:
+    cores = os.cpu_count() or 1
+  return f'{cores} x {name}'

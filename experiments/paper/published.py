@@ -1,12 +1,9 @@
-"""The numbers that the paper prints (Wang et al. 2019, arXiv:1911.02168).
-
-Nothing here was measured by this project.
-"""
+"""The numbers that the paper prints (Wang et al. 2019, arXiv:1911.02168)."""
 
 LINK_PREDICTION_METRICS = ('mrr', 'hits@1', 'hits@3', 'hits@10')
 PATH_METRICS = ('mean_quantile', 'hits@10')
 
-# Tables "Link prediction results": CoKE's rows, by LINK_PREDICTION_METRICS.
+# Tables "Link prediction results": the rows of CoKE.
 LINK_PREDICTION = {
   'FB15k': (0.855, 0.826, 0.872, 0.906),
   'WN18': (0.952, 0.947, 0.955, 0.960),
@@ -38,8 +35,8 @@ PARAMETERS = {
   },
 }
 
-# Table "Path query answering results", by the most relations in a training
-# path (PATHS <= k), by PATH_METRICS.
+# Table "Path query answering results", by the length of the longest training
+# path, the k of PATHS <= k.
 PATH_QUERIES = {
   'PathQueryWN': {
     1: (0.735, 0.167),
@@ -55,12 +52,4 @@ PATH_QUERIES = {
     4: (0.931, 0.712),
     5: (0.950, 0.777),
   },
-}
-
-# The data sets of link prediction: entities, relations.
-LABELS = {
-  'FB15k': (14951, 1345),
-  'WN18': (40943, 18),
-  'FB15k-237': (14541, 237),
-  'WN18RR': (40943, 11),
 }

@@ -1,43 +1,165 @@
-"""Our numbers beside the paper's: statistics, Markdown and JSON.
+"""Writes measured numbers beside the paper's, as Markdown and JSON.
 
-Each table goes to <out>/<name>.json and <out>/<name>.md. The Markdown says the
-budget in its caption and in every row, and lists the models behind the rows.
+Each table is written to <out>/<name>.json and <out>/<name>.md. The Markdown
+states the budget in its caption and in every row, and lists the models behind
+the rows.
 """
 
 import dataclasses
-import pathlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coke_jax.storage import json_files
 from experiments.paper import document, formats, runs, settings
-
-Cell = str | None  # None: nothing to show
+from experiments.paper import options as options_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-  """One number over several seeds.
+  """One metric over several seeds.
 
   Attributes:
-    mean: over the seeds.
-    deviation: the sample standard deviation; None for a single seed.
-    count: of the seeds.
+    mean: the mean; None without a seed.
+    deviation: the sample standard deviation; None below two seeds.
   """
 
-  mean: float
+  mean: float | None
   deviation: float | None
-  count: int
+
+
+class Table:
+  """Collects the rows of a table and writes them.
+
+  Attributes:
+    rows: the rows for programs, as `add` returns them.
+    lines: the cells of each line of the Markdown table.
+  """
+
+  def __init__(
+    self,
+    options: options_lib.Options,
+    name: str,
+    *,
+    title: str,
+    header: Sequence[str],
+  ):
+    self.rows: list[dict[str, Any]] = []
+    self.lines: list[list[str]] = []
+    self._options = options
+    self._name = name
+    self._title = title
+    self._header = header
+    self._records: dict[str, runs.Record] = {}
+
+  def records(self, run: settings.Run) -> list[runs.Record]:
+    """Reads the records of a row's model, one for each seed trained so far."""
+    return runs.load_records(run, self._options.out)
+
+  def add(
+    self,
+    run: settings.Run,
+    records: Sequence[runs.Record],
+    numbers: dict[str, Any],
+    **more: Any,
+  ) -> dict[str, Any]:
+    """Adds a row for programs and returns it; does not add to `lines`.
+
+    Args:
+      run: the model.
+      records: its records.
+      numbers: the numbers of the row, by metric.
+      **more: further entries of the row.
+    """
+    paths = run.dataset in settings.PATHS
+    row = {
+      'dataset': run.dataset,
+      **({'max_path_length': run.max_path_length} if paths else {}),
+      **more,
+      'budget': run.budget,
+      'stand_in': run.stand_in,
+      'full_length': bool(records)
+      and all(record['full_length'] for record in records),
+      'seeds': [record['seed'] for record in records],
+      'numbers': numbers,
+      'runs': [record['name'] for record in records],
+    }
+    self.rows.append(row)
+    self._records |= {record['name']: record for record in records}
+    return row
+
+  def write(self, *, notes: str = '', **more: Any) -> dict[str, Any]:
+    """Writes <out>/<name>.json and .md, and prints the latter.
+
+    Args:
+      notes: Markdown below the table.
+      **more: further entries of the JSON file.
+
+    Returns:
+      The content of the JSON file.
+    """
+    options, budget = self._options, self._options.budget
+    about = settings.BUDGETS[budget]
+    text = f'**{self._title}.** Budget **{budget}**: {about}.\n\n'
+    text += formats.markdown_table(self._header, self.lines)
+    for part in (notes, run_table(self._records.values())):
+      if part:
+        text += f'\n{part}'
+    content = {
+      'title': self._title,
+      'budget': budget,
+      'budget_is': about,
+      'rows': self.rows,
+      **more,
+      'runs': self._records,
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    json_files.write_json(options.out / f'{self._name}.json', content)
+    page = options.out / f'{self._name}.md'
+    page.write_text(text, encoding='utf-8')
+    document.update(options.out)
+    print(f'\n{text}\nwritten to {options.out / self._name}.json and .md')
+    return content
+
+
+def write_comparison(
+  table: Table,
+  models: Iterable[settings.Run],
+  metrics: Sequence[str],
+  printed: Iterable[Sequence[float]],
+  side: str = '',
+) -> None:
+  """Writes a table with three lines for each model: ours, paper, difference.
+
+  Args:
+    table: the empty table.
+    models: the models.
+    metrics: the names of the metrics.
+    printed: the numbers of the paper, for each model in the order of `metrics`.
+    side: the entry of the results with the metrics; empty: the results.
+  """
+  for run, paper in zip(models, printed, strict=True):
+    records = table.records(run)
+    ours = [record['results'] for record in records]
+    if side:
+      ours = [results[side] for results in ours]
+    row = table.add(run, records, compare(metrics, ours, paper))
+    table.lines += comparison_lines(run.title, row, metrics)
+  table.write()
 
 
 def spread(values: Sequence[float]) -> Spread:
-  """Mean and spread of at least one value."""
+  """Computes mean and standard deviation."""
   return Spread(
-    mean=statistics.fmean(values),
+    mean=statistics.fmean(values) if values else None,
     deviation=statistics.stdev(values) if len(values) > 1 else None,
-    count=len(values),
   )
+
+
+def measured(values: Sequence[float]) -> dict[str, float | None]:
+  """Returns `ours` and `deviation` of a metric without a published value."""
+  ours = spread(values)
+  return {'ours': ours.mean, 'deviation': ours.deviation, 'paper': None}
 
 
 def compare(
@@ -45,51 +167,30 @@ def compare(
   ours: Sequence[dict[str, Any]],
   paper: Sequence[float],
 ) -> dict[str, dict[str, float | None]]:
-  """Our metrics, the paper's, and the difference.
+  """Compares measured metrics with those of the paper.
 
   Args:
     metrics: their names.
-    ours: the metrics of each seed, by name; empty: not run yet.
-    paper: what the paper prints, in the order of `metrics`.
+    ours: the metrics of each seed, by name; empty if not run yet.
+    paper: the numbers of the paper, in the order of `metrics`.
 
   Returns:
     By metric: `ours` (the mean), `deviation`, `paper`, `difference`.
   """
   compared = {}
   for metric, printed in zip(metrics, paper, strict=True):
-    values = [seed[metric] for seed in ours if metric in seed]
-    ours_spread = spread(values) if values else None
+    number = measured([seed[metric] for seed in ours if metric in seed])
+    mean = number['ours']
     compared[metric] = {
-      'ours': ours_spread.mean if ours_spread else None,
-      'deviation': ours_spread.deviation if ours_spread else None,
+      **number,
       'paper': printed,
-      'difference': ours_spread.mean - printed if ours_spread else None,
+      'difference': None if mean is None else mean - printed,
     }
   return compared
 
 
-def make_row(
-  run: settings.Run,
-  records: Sequence[runs.Record],
-  numbers: dict[str, Any],
-  **more: Any,
-) -> dict[str, Any]:
-  """A row of a table for programs: what it is, its numbers, its models."""
-  return {
-    'dataset': run.dataset,
-    **more,
-    'budget': run.budget,
-    'stand_in': run.stand_in,
-    'full_length': bool(records)
-    and all(record['full_length'] for record in records),
-    'seeds': [record['seed'] for record in records],
-    'numbers': numbers,
-    'runs': [record['name'] for record in records],
-  }
-
-
 def label(row: dict[str, Any]) -> str:
-  """How far a row can be trusted, in the words of every table."""
+  """Returns the budget of a row, and what limits its numbers."""
   if not row['runs']:
     return f'{row["budget"]}: not run yet'
   if row['stand_in']:
@@ -99,64 +200,38 @@ def label(row: dict[str, Any]) -> str:
   return str(row['budget'])
 
 
+def cells(row: dict[str, Any], metrics: Sequence[str]) -> list[str]:
+  """Returns the measured metrics of a row, as mean and deviation."""
+  numbers = [row['numbers'][metric] for metric in metrics]
+  return [formats.plus_minus(n['ours'], n['deviation']) for n in numbers]
+
+
 def comparison_lines(
   name: str, row: dict[str, Any], metrics: Sequence[str]
 ) -> list[list[str]]:
-  """Three lines of a table: ours, the paper's, the difference."""
+  """Returns three lines of a table: ours, the paper's, the difference."""
   numbers = [row['numbers'][metric] for metric in metrics]
   difference = 'difference'
   if row['stand_in']:
     difference += ' (means nothing: stand-in)'
+  count = len(row['seeds'])
+  ours = f'ours ({count} seed{"s" * (count > 1)})' if count else 'ours'
   return [
-    [
-      name,
-      label(row),
-      f'ours ({_seeds(row)})' if row['runs'] else 'ours',
-      *(formats.plus_minus(n['ours'], n['deviation']) for n in numbers),
-    ],
+    [name, label(row), ours, *cells(row, metrics)],
     ['', '', 'paper', *(formats.decimal(n['paper']) for n in numbers)],
     ['', '', difference, *(formats.signed(n['difference']) for n in numbers)],
   ]
 
 
-def _seeds(row: dict[str, Any]) -> str:
-  count = len(row['seeds'])
-  return '1 seed' if count == 1 else f'{count} seeds'
-
-
-def caption(title: str, budget: str) -> str:
-  """What a table is and at which budget, above it."""
-  return f'**{title}.** Budget **{budget}**: {settings.BUDGETS[budget]}.\n'
-
-
-def run_table(records: Sequence[runs.Record]) -> str:
-  """The models behind a table, a line each; empty without one."""
+def run_table(records: Iterable[runs.Record]) -> str:
+  """Returns a Markdown table of the models; empty without a record."""
+  records = list(records)
   if not records:
     return ''
-  lines = []
-  for record in {record['name']: record for record in records}.values():
-    settings_of = record['config']
-    wall = formats.duration(record['wall_seconds'])
-    if record['wall_seconds'] is None:
-      wall = f'steps alone {formats.duration(record["training_seconds"])}'
-    commit = record.get('commit', 'not in git')[:10]
-    lines.append(
-      [
-        record['name'],
-        f'{settings_of["model.num_layers"]} block(s), width '
-        f'{settings_of["model.hidden_size"]}',
-        _epochs(record),
-        'yes' if record['full_length'] else 'no',
-        f'{record["parameters"] / 1e6:.2f} M',
-        f'{record["device"]} ({record["processor"]})',
-        wall,
-        commit + ('+' if record.get('dirty') else ''),
-      ]
-    )
   header = ['model', 'size', 'epochs', "the paper's length", 'parameters']
   header += ['device', 'wall time', 'commit']
   note = '\nWall time: of all sittings, whatever else ran meanwhile.\n'
-  if any(' of ' in _epochs(record) for record in records):
+  if any(' of ' in epochs(record) for record in records):
     note += (
       '\nEpochs `n of m`: the best validation, whose checkpoint is behind the '
       'numbers, was after n.\n'
@@ -168,59 +243,29 @@ def run_table(records: Sequence[runs.Record]) -> str:
       '\nSteps alone: begun by another program, so that only the time of the '
       'steps is known; commit and device are those at the end.\n'
     )
-  return formats.markdown_table(header, lines) + note
+  return formats.markdown_table(header, map(_run_line, records)) + note
 
 
-def _epochs(record: runs.Record) -> str:
-  """Epochs until the checkpoint that was ranked, of all."""
+def _run_line(record: runs.Record) -> list[str]:
+  config = record['config']
+  wall = formats.duration(record['wall_seconds'])
+  if record['wall_seconds'] is None:
+    wall = f'steps alone {formats.duration(record["training_seconds"])}'
+  return [
+    record['name'],
+    f'{config["model.num_layers"]} block(s), width '
+    f'{config["model.hidden_size"]}',
+    epochs(record),
+    'yes' if record['full_length'] else 'no',
+    f'{record["parameters"] / 1e6:.2f} M',
+    f'{record["device"]} ({record["processor"]})',
+    wall,
+    record.get('commit', 'not in git')[:10] + '+' * bool(record.get('dirty')),
+  ]
+
+
+def epochs(record: runs.Record) -> str:
+  """Formats the epochs until the checkpoint that was ranked, and all epochs."""
   whole = f'{record["epochs"]:.4g}'
   best = f'{record["epochs"] * record["best_step"] / record["steps"]:.4g}'
   return whole if best == whole else f'{best} of {whole}'
-
-
-def write(
-  out: pathlib.Path,
-  name: str,
-  *,
-  title: str,
-  budget: str,
-  rows: Sequence[dict[str, Any]],
-  records: Sequence[runs.Record],
-  table: str,
-  notes: str = '',
-  more: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-  """Writes <out>/<name>.json and .md, and prints the latter.
-
-  Args:
-    out: where results go.
-    name: of the table.
-    title: what it shows.
-    budget: of settings.BUDGETS.
-    rows: of `make_row`.
-    records: of the models behind them.
-    table: the rows in Markdown.
-    notes: Markdown below the table.
-    more: for programs, beside the rows.
-
-  Returns:
-    What the JSON holds.
-  """
-  text = f'{caption(title, budget)}\n{table}'
-  for part in (notes, run_table(records)):
-    if part:
-      text += f'\n{part}'
-  out.mkdir(parents=True, exist_ok=True)
-  numbers = {
-    'title': title,
-    'budget': budget,
-    'budget_is': settings.BUDGETS[budget],
-    'rows': list(rows),
-    **(more or {}),
-    'runs': {record['name']: record for record in records},
-  }
-  json_files.write_json(out / f'{name}.json', numbers)
-  (out / f'{name}.md').write_text(text, encoding='utf-8')
-  document.update(out)
-  print(f'\n{text}\nwritten to {out / name}.json and .md')
-  return numbers

@@ -1,27 +1,27 @@
-"""Training a model of a table, or reusing it, and the record of it.
+"""Trains the model of a table, or reuses it, and records it.
 
 <out>/runs/<name>/                 the work folder
-<out>/runs/<name>.sittings.json    when it was trained, where, for how long
-<out>/records/<name>.json          all that tables say of it
+<out>/runs/<name>.sittings.json    when, where and how long it was trained
+<out>/records/<name>.json          everything that tables show of it
 """
 
 import contextlib
 import datetime
 import pathlib
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
+import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.cli import data_commands
-from coke_jax.data import paths as paths_lib
+from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.model import encoder
-from coke_jax.storage import json_files, workdir
+from coke_jax.storage import json_files
+from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import run as run_lib
 from experiments.paper import provenance, settings
 
@@ -31,7 +31,7 @@ _FREE_FIELDS = (*config_lib.RUNTIME_FIELDS, 'train.seed', 'data.dir')
 
 
 def ensure_all(some: Iterable[settings.Run], out: pathlib.Path) -> None:
-  """`ensure` for several models; data sets with one stand-in share one."""
+  """Calls `ensure` for several runs, once for runs with the same name."""
   for run in {run.name: run for run in some}.values():
     ensure(run, out)
 
@@ -41,63 +41,64 @@ def ensure(run: settings.Run, out: pathlib.Path) -> Record:
 
   Args:
     run: the model.
-    out: where results go.
+    out: the folder for results.
 
   Returns:
-    The record, as it is written to <out>/records.
+    The record, as written to <out>/records.
 
   Raises:
-    One of `coke_jax.modes.EXPECTED_ERRORS`.
+    coke_jax.CokeError: the data, or the work folder, are unsuitable.
+    OSError: a file cannot be written.
   """
-  place = workdir.Workdir(work_folder(run, out))
-  sittings = Sittings(place)
+  workdir = workdir_lib.Workdir(work_folder(run, out))
+  sittings = Sittings(workdir)
   print(f'== {run.name}')
-  prepare_jax(run)
+  compile_fast(run)
   if is_finished(run, out):
-    place.check_config(run.config)
-    print(f'{place.folder}: finished before, reused')
+    workdir.check_config(run.config)
+    print(f'{workdir.folder}: finished before, reused')
   else:
-    _prepare(run, out)
     with sittings.sitting():
-      run_lib.train_and_evaluate(run.config, str(place.folder))
-  record = _make_record(run, place, sittings)
+      run_lib.train_and_evaluate(run.config, workdir.folder)
+  record = _make_record(run, workdir, sittings)
   (out / 'records').mkdir(parents=True, exist_ok=True)
-  json_files.write_json(_record_path(run.name, out), record)
+  json_files.write_json(_record_path(run, out), record)
   return record
 
 
-def prepare_jax(run: settings.Run) -> None:
-  """Compiles fast at the smoke budget, where compiling is most of the work."""
+def compile_fast(run: settings.Run) -> None:
+  """Turns compiler optimizations off at the smoke budget, to save time."""
   if run.budget == 'smoke':
     jax.config.update('jax_disable_most_optimizations', True)
 
 
 def work_folder(run: settings.Run, out: pathlib.Path) -> pathlib.Path:
-  """Where a model is trained."""
+  """Returns the path of the work folder of a run."""
   return out / 'runs' / run.name
 
 
 def is_finished(run: settings.Run, out: pathlib.Path) -> bool:
-  """Whether the work folder holds a finished training and its results."""
-  place = workdir.Workdir(work_folder(run, out))
-  results = place.folder / 'results.json'
-  return Sittings(place).finished and results.is_file()
+  """Returns whether the work folder holds a finished run and its results."""
+  workdir = workdir_lib.Workdir(work_folder(run, out))
+  results = workdir.folder / 'results.json'
+  return Sittings(workdir).finished and results.is_file()
 
 
 def load_record(run: settings.Run, out: pathlib.Path) -> Record:
-  """The record of a model that was trained."""
-  record: Record = json_files.read_json(_record_path(run.name, out))
+  """Reads the record of a run."""
+  record: Record = json_files.read_json(_record_path(run, out))
   return record
 
 
 def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
-  """The records of all seeds of a model, of those with these settings.
+  """Reads the records of all seeds of a model that have its settings.
 
-  A field that was added after a record was written has its default there.
+  Fields that were added after a record was written have their default in it.
+  Records with other settings are named and left out.
 
   Args:
     run: the model; its seed does not matter.
-    out: where results go.
+    out: the folder for results.
   """
   found = []
   defaults = config_lib.flatten(config_lib.default_config())
@@ -117,11 +118,15 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
 
 
 class Sittings:
-  """How a work folder was trained: one entry each time it went on."""
+  """The times at which a work folder was trained, one entry for each process.
 
-  def __init__(self, place: workdir.Workdir):
-    self._place = place
-    folder = place.folder
+  Attributes:
+    entries: the entries, oldest first.
+  """
+
+  def __init__(self, workdir: workdir_lib.Workdir):
+    self._workdir = workdir
+    folder = workdir.folder
     self._path = folder.with_name(f'{folder.name}.sittings.json')
     self.entries: list[dict[str, Any]] = []
     if self._path.is_file():
@@ -129,26 +134,27 @@ class Sittings:
 
   @property
   def finished(self) -> bool:
-    """Whether the last sitting came to the end."""
+    """Whether the last sitting finished the training."""
     return bool(self.entries) and self.entries[-1]['finished']
 
   @property
   def wall_seconds(self) -> float | None:
-    """Of all sittings; None if the training was begun by another program."""
+    """The time of all sittings; None if another program began the training."""
     if not self.entries or self.entries[0]['continued']:
       return None
     return sum(entry['seconds'] for entry in self.entries)
 
   @contextlib.contextmanager
   def sitting(self) -> Iterator[None]:
-    """Times a `with` statement that trains in the folder."""
-    self._close_killed()
+    """Records the time of a `with` statement that trains in the folder."""
+    if self.entries and self.entries[-1]['seconds'] is None:
+      self.entries[-1]['seconds'] = self._seconds_of_killed(self.entries[-1])
     entry = {
       'started': datetime.datetime.now(datetime.UTC).isoformat(
         timespec='seconds'
       ),
       'seconds': None,
-      'continued': self._place.exists,
+      'continued': self._workdir.exists,
       'finished': False,
       **provenance.describe(),
     }
@@ -162,45 +168,48 @@ class Sittings:
       entry['seconds'] = round(time.monotonic() - started, 1)
       self._write()
 
-  def _close_killed(self) -> None:
-    """Gives a sitting that was killed the time until its last sign of life."""
-    if not self.entries or self.entries[-1]['seconds'] is not None:
-      return
-    entry = self.entries[-1]
+  def _seconds_of_killed(self, entry: dict[str, Any]) -> float:
+    """Returns the time from the start to the last file that was written."""
     started = datetime.datetime.fromisoformat(entry['started']).timestamp()
-    folder = self._place.folder
-    signs = [folder / 'metrics.jsonl', *(folder / 'checkpoints').glob('*')]
-    last = max((s.stat().st_mtime for s in signs if s.exists()), default=0)
-    entry['seconds'] = round(max(last - started, 0.0), 1)
+    folder = self._workdir.folder
+    files = [folder / 'metrics.jsonl', *(folder / 'checkpoints').glob('*')]
+    last = max((f.stat().st_mtime for f in files if f.exists()), default=0)
+    return round(max(last - started, 0.0), 1)
 
   def _write(self) -> None:
     self._path.parent.mkdir(parents=True, exist_ok=True)
     json_files.write_json(self._path, self.entries)
 
 
-def _prepare(run: settings.Run, out: pathlib.Path) -> None:
-  """Samples the paths that stand in for a path set, once."""
-  if not run.stand_in or run.config.data.kind != 'paths':
-    return
-  folder = settings.smoke_paths_folder(out)
-  if not (folder / 'train').is_file():  # written last
-    shutil.rmtree(folder, ignore_errors=True)
-    data_commands.sample_paths(settings.smoke_walks_config(), str(folder))
+def count_parameters(
+  config: ml_collections.ConfigDict,
+  vocabulary: vocabulary_lib.Vocabulary,
+  max_length: int = 3,
+) -> int:
+  """Counts the parameters of a model without creating them.
+
+  Args:
+    config: the settings.
+    vocabulary: the labels.
+    max_length: tokens in the longest sequence.
+  """
+  model = tasks.build_model(config, vocabulary, max_length)
+  return int(encoder.count_parameters(encoder.param_shapes(model)))
 
 
-def _record_path(name: str, out: pathlib.Path) -> pathlib.Path:
-  return out / 'records' / f'{name}.json'
+def _record_path(run: settings.Run, out: pathlib.Path) -> pathlib.Path:
+  return out / 'records' / f'{run.name}.json'
 
 
 def _make_record(
-  run: settings.Run, place: workdir.Workdir, sittings: Sittings
+  run: settings.Run, workdir: workdir_lib.Workdir, sittings: Sittings
 ) -> Record:
-  """All that tables say of a finished training."""
-  task = tasks.make_task(run.config, place.data())
-  lines = [line for line in place.metrics().read() if line['kind'] == 'train']
+  """Returns everything that tables show of a finished training."""
+  task = tasks.make_task(run.config, workdir.data())
+  lines = [line for line in workdir.metrics().read() if line['kind'] == 'train']
   epochs = lines[-1]['epoch']
-  instances, seconds = _training_time(task, lines)
-  results = json_files.read_json(place.folder / 'results.json')
+  instances, seconds = _training_time(len(task.training_queries()), lines)
+  results = json_files.read_json(workdir.folder / 'results.json')
   trained = sittings.entries[-1]
   return {
     'name': run.name,
@@ -213,7 +222,9 @@ def _make_record(
     'epochs': epochs,
     'steps': lines[-1]['step'],
     'best_step': results['step'],
-    'parameters': count_parameters(run.config, task),
+    'parameters': count_parameters(
+      run.config, task.data.vocabulary, task.max_length
+    ),
     **{
       name: trained[name]
       for name in ('device', 'processor', 'versions', 'commit', 'dirty')
@@ -221,9 +232,9 @@ def _make_record(
     },
     'started': sittings.entries[0]['started'],
     'sittings': len(sittings.entries),
-    # None: it was begun by another program; then see training_seconds.
+    # None if another program began the training; see training_seconds then.
     'wall_seconds': sittings.wall_seconds,
-    # Of the steps alone, by the log: no compiling, validating or ranking.
+    # The time of the steps in the log: no compiling, validating or ranking.
     'training_seconds': round(seconds, 1),
     'instances_per_second': round(instances / seconds, 1) if seconds else None,
     'config': config_lib.flatten(run.config),
@@ -231,21 +242,10 @@ def _make_record(
   }
 
 
-def count_parameters(config: Any, task: tasks.Task) -> int:
-  """The number of parameters of a task's model."""
-  coke = tasks.build_model(config, task.data.vocabulary, task.max_length)
-  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
-  return int(encoder.count_parameters(shapes))
-
-
 def _training_time(
-  task: tasks.Task, lines: list[dict[str, Any]]
+  per_epoch: int, lines: list[dict[str, Any]]
 ) -> tuple[float, float]:
-  """Instances that were trained on, and the seconds this took, by the log."""
-  train = task.data.train
-  if isinstance(train, paths_lib.PathSet):
-    train = train.up_to(task.max_path_length)  # type: ignore[attr-defined]
-  per_epoch = 2 * len(train)  # both ends of each
+  """Returns the number of trained instances and the seconds, from the log."""
   epochs = np.diff([0.0, *(line['epoch'] for line in lines)])
   rates = [line['instances_per_second'] for line in lines]
   seconds = sum(
@@ -257,7 +257,7 @@ def _training_time(
 
 
 def _without_relations(results: dict[str, Any]) -> dict[str, Any]:
-  """Results without the long list by relation."""
+  """Returns results without the long list by relation."""
   return {
     name: _without_relations(value) if isinstance(value, dict) else value
     for name, value in results.items()

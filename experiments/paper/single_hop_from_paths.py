@@ -2,10 +2,10 @@
 
     python -m experiments.paper.single_hop_from_paths --budget=cpu
 
-Do longer training paths help with single hops? The models of
-path_queries.py, PATHS <= k for k = 1 to 5, rank both ends of the
-test paths of length 1 in the filtered setting. The paper draws bars and prints
-no numbers; what its text says of them is checked.
+Shows whether longer training paths help with single relations. The models of
+path_queries.py, PATHS <= k for k = 1 to 5, rank both ends of the test paths of
+length 1 in the filtered setting. The paper draws bars without numbers; the
+script counts how often the statements in its text hold.
 """
 
 import pathlib
@@ -15,124 +15,80 @@ from typing import Any
 import numpy as np
 
 from coke_jax.plots import plot_style
-from experiments.paper import formats, published, report, runs, settings
 from experiments.paper import options as options_lib
+from experiments.paper import published, report, runs, settings
 
 NAME = 'single_hop_from_paths'
-TITLE = 'Link prediction on test paths of one relation, filtered'
 _METRICS = published.LINK_PREDICTION_METRICS
 _METRIC_NAMES = ('MRR', 'hits@1', 'hits@3', 'hits@10')
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """The models that this figure needs."""
-  return options.path_runs()
+  """Returns the runs of this figure."""
+  return options.selected(options.path_runs())
 
 
 def make(options: options_lib.Options) -> None:
-  """Trains what is missing, writes the table and draws the bars."""
+  """Trains the missing models, writes the table and draws the bars."""
   runs.ensure_all(needed_runs(options), options.out)
-  rows, lines, all_records = [], [], []
-  for dataset in settings.PATHS:
-    for length in settings.path_lengths(options.budget):
-      run = options.run(dataset, length)
-      records = runs.load_records(run, options.out)
-      numbers = {metric: _numbers(metric, records) for metric in _METRICS}
-      row = report.make_row(run, records, numbers, max_path_length=length)
-      rows.append(row)
-      cells = [
-        formats.plus_minus(
-          numbers[metric]['ours'], numbers[metric]['deviation']
-        )
-        for metric in _METRICS
-      ]
-      seeds = str(len(records) or '-')
-      name = f'{dataset}, PATHS <= {length}'
-      lines.append([name, report.label(row), seeds, *cells])
-      all_records += records
-  document = report.write(
-    options.out,
+  table = report.Table(
+    options,
     NAME,
-    title=TITLE,
-    budget=options.budget,
-    rows=rows,
-    records=all_records,
-    table=formats.markdown_table(
-      ['trained on', 'budget', 'seeds', *_METRIC_NAMES], lines
-    ),
-    notes=f'![The same as bars]({NAME}.png)\n\n{_findings(rows)}',
-    more={'paper': 'a figure without numbers'},
+    title='Link prediction on test paths of one relation, filtered',
+    header=['trained on', 'budget', 'seeds', *_METRIC_NAMES],
   )
-  _draw(document, options.out)
-
-
-def _numbers(
-  metric: str, records: Sequence[runs.Record]
-) -> dict[str, float | None]:
-  """Mean and spread of a metric of both sides of the single edges."""
-  values = [r['results']['single_edges']['both'][metric] for r in records]
-  if not values:
-    return {'ours': None, 'deviation': None, 'paper': None}
-  spread = report.spread(values)
-  return {'ours': spread.mean, 'deviation': spread.deviation, 'paper': None}
+  for run in options.path_runs():
+    records = table.records(run)
+    ours = [record['results']['single_edges']['both'] for record in records]
+    row = table.add(
+      run,
+      records,
+      {
+        metric: report.measured([r[metric] for r in ours])
+        for metric in _METRICS
+      },
+    )
+    seeds = str(len(records) or '-')
+    table.lines.append(
+      [run.title, report.label(row), seeds, *report.cells(row, _METRICS)]
+    )
+  content = table.write(
+    notes=f'![The same as bars]({NAME}.png)\n\n{_findings(table.rows)}',
+    paper='a figure without numbers',
+  )
+  _draw(content, options.out)
 
 
 def _findings(rows: Sequence[dict[str, Any]]) -> str:
-  """What the paper says of its bars, and how often it holds for ours."""
+  """Counts how often the paper's two statements hold for our numbers."""
   lines = []
   for dataset in settings.PATHS:
     own = [row for row in rows if row['dataset'] == dataset and row['runs']]
-    means = {
-      row['max_path_length']: [row['numbers'][m]['ours'] for m in _METRICS]
-      for row in own
-    }
-    if 1 not in means or len(means) < 2:
+    own.sort(key=lambda row: row['max_path_length'])
+    if len(own) < 2 or own[0]['max_path_length'] != 1:
       continue
-    longer = np.array([means[k] for k in sorted(means) if k > 1])  # [k, 4]
-    above = int((longer > np.array(means[1])).sum())
-    every = np.array([means[k] for k in sorted(means)])  # [k, 4]
-    grown = int((np.diff(every, axis=0) > 0).sum())
-    budget = report.label(own[0])
+    means = np.array(
+      [[row['numbers'][m]['ours'] for m in _METRICS] for row in own]
+    )  # [k, 4]
+    above = int((means[1:] > means[0]).sum())
+    grown = int((np.diff(means, axis=0) > 0).sum())
+    count = means[1:].size
     lines.append(
-      f'- {dataset} ({budget}): PATHS <= k with k >= 2 is above k = 1 in '
-      f'{above} of {longer.size} numbers; the paper: in almost all. From one '
-      f'k to the next, {grown} of {longer.size} grow; the paper: generally.\n'
+      f'- {dataset} ({report.label(own[0])}): PATHS <= k with k >= 2 is above '
+      f'k = 1 in {above} of {count} numbers; the paper: in almost all. From '
+      f'one k to the next, {grown} of {count} grow; the paper: generally.\n'
     )
   return ''.join(lines)
 
 
-def _draw(document: dict[str, Any], out: pathlib.Path) -> None:
-  """Bars by metric and k, a panel for each data set: .png and .svg."""
-  rows = document['rows']
-  lengths = settings.path_lengths(document['budget'])
-  width = 0.8 / len(lengths)
+def _draw(content: dict[str, Any], out: pathlib.Path) -> None:
+  """Draws bars by metric and k, a panel for each data set: .png and .svg."""
   with plot_style.style():
     figure = plot_style.new_figure(11, 4)
     panels = figure.subplots(1, len(settings.PATHS), sharey=True)
     for panel, dataset in zip(panels, settings.PATHS, strict=True):
-      own = [row for row in rows if row['dataset'] == dataset]
-      for place, row in enumerate(own):
-        if not row['runs']:
-          continue
-        numbers = [row['numbers'][metric] for metric in _METRICS]
-        panel.bar(
-          np.arange(len(_METRICS)) + (place - (len(own) - 1) / 2) * width,
-          [number['ours'] for number in numbers],
-          width * 0.92,
-          yerr=[number['deviation'] or 0.0 for number in numbers]
-          if len(row['runs']) > 1
-          else None,
-          color=plot_style.COLORS[place],
-          label=f'PATHS ≤ {row["max_path_length"]}',
-        )
-      trained = [row for row in own if row['runs']]
-      title = f'{dataset}\nbudget {report.label((trained or own)[0])}'
-      if 0 < len(trained) < len(own):
-        done = ', '.join(str(row['max_path_length']) for row in trained)
-        title += f' (k = {done})'
-      panel.set_title(title, loc='left')
-      panel.set_xticks(np.arange(len(_METRICS)), _METRIC_NAMES)
-      panel.set_xlim(-0.6, len(_METRICS) - 0.4)
+      rows = [row for row in content['rows'] if row['dataset'] == dataset]
+      _draw_panel(panel, dataset, rows)
     panels[0].set_ylabel('filtered, test paths of one relation')
     handles, names = max(
       (panel.get_legend_handles_labels() for panel in panels),
@@ -140,13 +96,33 @@ def _draw(document: dict[str, Any], out: pathlib.Path) -> None:
     )
     if handles:
       figure.legend(handles, names, loc='outside right center')
-    plot_style.save(figure, document, out, NAME)
+    plot_style.save(figure, content, out, NAME)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-  """Makes the figure that the flags ask for."""
-  options_lib.run_script(make, __doc__, arguments)
+def _draw_panel(panel: Any, dataset: str, rows: list[dict[str, Any]]) -> None:
+  width = 0.8 / len(rows)
+  for place, row in enumerate(rows):
+    if not row['runs']:
+      continue
+    numbers = [row['numbers'][metric] for metric in _METRICS]
+    deviations = [number['deviation'] or 0.0 for number in numbers]
+    panel.bar(
+      np.arange(len(_METRICS)) + (place - (len(rows) - 1) / 2) * width,
+      [number['ours'] for number in numbers],
+      width * 0.92,
+      yerr=deviations if len(row['runs']) > 1 else None,
+      color=plot_style.COLORS[place],
+      label=f'PATHS ≤ {row["max_path_length"]}',
+    )
+  trained = [row for row in rows if row['runs']]
+  title = f'{dataset}\nbudget {report.label((trained or rows)[0])}'
+  if 0 < len(trained) < len(rows):
+    done = ', '.join(str(row['max_path_length']) for row in trained)
+    title += f' (k = {done})'
+  panel.set_title(title, loc='left')
+  panel.set_xticks(np.arange(len(_METRICS)), _METRIC_NAMES)
+  panel.set_xlim(-0.6, len(_METRICS) - 0.4)
 
 
 if __name__ == '__main__':
-  main()
+  options_lib.run_script(make, __doc__)

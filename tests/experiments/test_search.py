@@ -7,7 +7,9 @@ import pytest
 
 from experiments import search
 
-CONFIG = pathlib.Path(__file__).resolve().parents[1] / 'robustness' / 'tiny.py'
+CONFIG = (
+  pathlib.Path(__file__).resolve().parents[1] / 'robustness' / 'small_runs.py'
+)
 
 
 def test_all_combinations():

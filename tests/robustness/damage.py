@@ -1,14 +1,13 @@
-"""Damages every file of a work folder: is training right, or refused?
+"""Tests that training detects or survives damage to any file of a work folder.
 
     python tests/robustness/damage.py            # all: an hour
     python tests/robustness/damage.py --cases=20
 
-A training is stopped before its end. For each file it has left and each kind
-of damage, it goes on in a copy. Either it comes to the same numbers as in an
-undamaged copy, to the last bit, and names the damaged checkpoint if it needed
-it; or it is refused with an error that names the place, and nothing in the
-folder is changed. Among the cases are folders that may not be written, disks
-that are full, and files of another run.
+A training is interrupted. For each of its files and each kind of damage, it
+continues in a copy of the work folder. Either it has the same results as in an
+undamaged copy, bit for bit, and names a damaged checkpoint that it needed; or
+it ends with an error that names the place, and changes nothing in the folder.
+The cases include read-only folders, full disks, and files of another run.
 """
 
 import argparse
@@ -34,13 +33,13 @@ import small_runs
 
 from coke_jax import main as coke_main
 
-_STEPS_BEFORE = 230  # of the training that is stopped
+_STEPS_BEFORE = 230  # steps before the interruption
 _UNHARMED = 'not needed, or without effect'
-_SHOWN_CHARACTERS = 3000  # of what the program said, when something is wrong
+_SHOWN_CHARACTERS = 3000  # of the output of a program that failed
 
 
 def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
-  """A work folder whose training was stopped (SIGTERM) before its end."""
+  """Returns a work folder whose training was interrupted by SIGTERM."""
   data = small_runs.write_graph(folder / f'data_{seed}', seed)
   work = folder / f'stopped_{seed}'
   log = work / 'metrics.jsonl'
@@ -79,7 +78,7 @@ def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
 
 
 def contents(work: pathlib.Path) -> dict[str, str]:
-  """The SHA-256 of every file."""
+  """Returns the SHA-256 of every file."""
   return {
     str(path.relative_to(work)): hashlib.sha256(path.read_bytes()).hexdigest()
     for path in sorted(work.rglob('*'))
@@ -88,11 +87,11 @@ def contents(work: pathlib.Path) -> dict[str, str]:
 
 
 class Bench:
-  """Where the cases are tried, each in a copy of a stopped training.
+  """Tries cases, each in a copy of an interrupted training.
 
   Attributes:
     stopped: the work folder that is copied.
-    logs: what the program has said in the last case.
+    logs: the output of the program in the last case.
   """
 
   def __init__(self, folder: pathlib.Path):
@@ -102,27 +101,27 @@ class Bench:
     self._whole: dict[str, str] = {}
     whole = self._copy('whole')
     if self._train(whole):
-      raise RuntimeError(self.said())
+      raise RuntimeError(self.output())
     self._whole = self._outcome(whole)
 
   @functools.cached_property
   def other(self) -> pathlib.Path:
-    """The work folder of another run, which was stopped as well."""
+    """The work folder of another interrupted run."""
     return stopped_run(self._folder, 1)
 
-  def said(self) -> str:
-    """What the program has said in the last case."""
+  def output(self) -> str:
+    """Returns the output of the program in the last case."""
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """What comes of damage; begins with WRONG if it should not."""
+    """Tries one kind of damage; the outcome starts with WRONG on failure."""
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
     before = contents(work)
     return self._verdict(work, case.file, before, self._train(work))
 
   def hindered(self, case: damage_cases.Hindrance) -> str:
-    """Likewise: refused while it lasts; then goes on as if nothing had been."""
+    """Tries a hindrance: training must fail during it and continue after it."""
     work = self._copy('case')
     newest = damage_cases.steps(work)[0].relative_to(work)
     before = {
@@ -138,8 +137,8 @@ class Bench:
       return f'WRONG: not refused: {outcome}'
     again = self._verdict(work, '', before, self._train(work, again=True))
     if again != _UNHARMED:
-      return f'WRONG: does not go on afterwards: {again}'
-    return f'{outcome}; goes on afterwards'
+      return f'WRONG: does not continue afterwards: {again}'
+    return f'{outcome}; continues afterwards'
 
   def _copy(self, name: str) -> pathlib.Path:
     work = self._folder / name
@@ -154,7 +153,7 @@ class Bench:
     *,
     again: bool = False,
   ) -> int:
-    """Goes on with a run, as the command line does; gives the exit status."""
+    """Continues a run on the command line and returns the exit status."""
 
     def run() -> int | None:
       sys.argv[:] = ['coke', f'--workdir={work}']
@@ -163,7 +162,7 @@ class Bench:
       except SystemExit as end:
         if end.code:
           raise
-      # In the same process, where all is compiled.
+      # In the same process, which has compiled everything.
       outcome = json.dumps(small_runs.outcome(work))
       work.with_suffix('.outcome').write_text(outcome)
       return 0
@@ -180,48 +179,48 @@ class Bench:
   def _verdict(
     self, work: pathlib.Path, damaged: str, before: dict[str, str], status: int
   ) -> str:
-    """What came of a run; begins with WRONG if it should not have.
+    """Judges a run; the outcome starts with WRONG on failure.
 
     Args:
-      work: the work folder, after training has tried to go on.
-      damaged: the file that was damaged, relative to the folder.
-      before: `contents` that must not change before training tried.
-      status: its exit status.
+      work: the work folder, after training tried to continue.
+      damaged: the path of the damaged file in the folder.
+      before: `contents` before that, which an error must leave unchanged.
+      status: the exit status.
     """
-    said = self.logs[-1].read_text(errors='replace')
-    if 'Traceback' in said:
+    output = self.logs[-1].read_text(errors='replace')
+    if 'Traceback' in output:
       return 'WRONG: a traceback'
     if status == 1:
-      if 'error: ' not in said or str(work) not in said:
+      if 'error: ' not in output or str(work) not in output:
         return 'WRONG: the error does not name the folder'
       after = contents(work)
       changed = sorted(n for n, sha in before.items() if after.get(n) != sha)
-      return f'WRONG: changed {changed}' if changed else 'refused, and says why'
+      return f'WRONG: changed {changed}' if changed else 'refused with an error'
     if status != 0:
       return f'WRONG: exit status {status}'
-    best_is_lost = 'using the newest' in said
+    best_is_lost = 'using the newest' in output
     may_differ = {'metrics.jsonl'} if damaged == 'metrics.jsonl' else set()
     if best_is_lost:
-      may_differ |= {'the numbers of the best checkpoint', 'results.json'}
+      may_differ |= {'the state of the best checkpoint', 'results.json'}
     differing = small_runs.differences(self._outcome(work), self._whole)
     if set(differing) - may_differ:
       return f'WRONG: differs: {differing}'
     if best_is_lost:
-      return 'the newest used for the best, the bad one named'
-    if 'trying the one before' in said:
-      return 'an earlier checkpoint used, the bad one named'
-    if 'lines are missing' in said:
-      return 'went on, and says what is missing'
+      return 'the newest used as the best, the damaged one named'
+    if 'trying the one before' in output:
+      return 'an earlier checkpoint used, the damaged one named'
+    if 'lines are missing' in output:
+      return 'continued, and named what is missing'
     return _UNHARMED
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Tries the damages; the status is 1 if any passes silently."""
+  """Tries all cases; returns 1 if one of them went wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument(
-    '--cases', type=int, help='how many, drawn at random; default: all'
+    '--cases', type=int, help='number of random cases; default: all'
   )
   parser.add_argument('--seed', type=int, default=0)
   flags = parser.parse_args(argv)
@@ -239,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
     groups = damage_cases.cases(bench.stopped, lambda: bench.other)
     for number, group in enumerate(groups):
       random.Random(f'{flags.seed} {number}').shuffle(group)
-    # In turns, so that a few cases are of all kinds, too.
+    # In turns, so that a few cases cover all kinds.
     turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
     drawn = [case for case in turns if case is not None][: flags.cases]
     for case in drawn:
@@ -249,7 +248,7 @@ def main(argv: list[str] | None = None) -> int:
         outcome = bench.damaged(case, flags.seed)
       print(f'{case.name:<72} {outcome}', flush=True)
       if outcome.startswith('WRONG'):
-        print(bench.said()[-_SHOWN_CHARACTERS:], flush=True)
+        print(bench.output()[-_SHOWN_CHARACTERS:], flush=True)
       outcomes[outcome] += 1
   wrong = sum(n for name, n in outcomes.items() if name.startswith('WRONG'))
   print(f'{outcomes.total()} faults injected: {dict(outcomes)}; {wrong} wrong')

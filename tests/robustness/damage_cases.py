@@ -1,4 +1,4 @@
-"""What can happen to a work folder, for `damage.py`."""
+"""The kinds of damage to a work folder, for `damage.py`."""
 
 import contextlib
 import dataclasses
@@ -13,19 +13,19 @@ import forks
 
 Damage = Callable[[pathlib.Path, random.Random], None]
 
-# Bytes that a file may have: the least ones stop the log, the others the
-# checkpoints, at this file or that.
+# Limits on the size of files: the smallest affect the log, the others one file
+# or another of a checkpoint.
 _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """Something that is damaged.
+  """One damaged file.
 
   Attributes:
-    name: in words, the same in every run.
-    file: what is damaged, below the work folder.
-    damage: does it to a work folder.
+    name: a description, the same in every run of the script.
+    file: the path of the damaged file below the work folder.
+    damage: damages a work folder.
   """
 
   name: str
@@ -35,12 +35,12 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Hindrance:
-  """Something that keeps the program from writing, for a while.
+  """A temporary condition under which the program cannot write.
 
   Attributes:
-    name: in words.
-    limit: wraps what the program does.
-    hold: a context in which the work folder cannot be written.
+    name: a description.
+    limit: wraps the function that runs the program.
+    hold: a context manager during which the work folder cannot be written.
   """
 
   name: str
@@ -54,40 +54,40 @@ class Hindrance:
 
 
 def missing(path: pathlib.Path, _: random.Random) -> None:
-  """The file is gone."""
+  """Deletes the file."""
   path.unlink()
 
 
 def empty(path: pathlib.Path, _: random.Random) -> None:
-  """The file has no bytes."""
+  """Empties the file."""
   path.write_bytes(b'')
 
 
 def truncated(path: pathlib.Path, generator: random.Random) -> None:
-  """The end is missing."""
+  """Cuts off the end of the file."""
   data = path.read_bytes()
   path.write_bytes(data[: generator.randrange(max(len(data), 1))])
 
 
 def flipped(path: pathlib.Path, generator: random.Random) -> None:
-  """One bit is another."""
+  """Flips one bit."""
   data = bytearray(path.read_bytes() or b'x')
   data[generator.randrange(len(data))] ^= 1 << generator.randrange(8)
   path.write_bytes(bytes(data))
 
 
 def zeros(path: pathlib.Path, _: random.Random) -> None:
-  """As after a power cut: the right length, and nothing in it."""
+  """Overwrites the file with zeros, as a power failure may."""
   path.write_bytes(bytes(path.stat().st_size))
 
 
 def noise(path: pathlib.Path, generator: random.Random) -> None:
-  """Random bytes."""
+  """Overwrites the file with random bytes."""
   path.write_bytes(generator.randbytes(path.stat().st_size))
 
 
 def a_folder(path: pathlib.Path, _: random.Random) -> None:
-  """A folder has the file's name."""
+  """Replaces the file by a folder."""
   path.unlink()
   path.mkdir()
 
@@ -101,7 +101,7 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def steps(work: pathlib.Path) -> list[pathlib.Path]:
-  """The folders of the checkpoints, the newest first."""
+  """Returns the folders of the checkpoints, newest first."""
   return sorted(
     (work / 'checkpoints').glob('step_*'),
     key=lambda path: -int(path.name.rsplit('_', 1)[1]),
@@ -111,16 +111,16 @@ def steps(work: pathlib.Path) -> list[pathlib.Path]:
 def file_cases(
   stopped: pathlib.Path, files: list[pathlib.Path], place: str
 ) -> list[Case]:
-  """Each kind of damage to each file.
+  """Returns each kind of damage to each file.
 
   Args:
     stopped: a work folder.
-    files: some files in it.
-    place: where these are, in words.
+    files: some of its files.
+    place: a description of where the files are.
   """
   cases = []
   for number, path in enumerate(sorted(files, key=lambda p: p.stat().st_size)):
-    # Files of numbers have random names.
+    # Array files have random names.
     name = f'file {number}' if path.parent.name == 'd' else path.name
     file = path.relative_to(stopped)
     folder = '/'.join(file.parts[2:-1])
@@ -140,11 +140,11 @@ def file_cases(
 def cases(
   stopped: pathlib.Path, other: Callable[[], pathlib.Path]
 ) -> list[list[Case | Hindrance]]:
-  """All cases in groups, those first that show most.
+  """Returns all cases in groups, the most revealing groups first.
 
   Args:
-    stopped: a work folder whose training was stopped.
-    other: gives that of another run.
+    stopped: the work folder of an interrupted training.
+    other: returns the work folder of another run.
   """
   files = [
     path
@@ -170,7 +170,7 @@ def cases(
 
 
 def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
-  """Whole checkpoints gone or emptied, and files of another run."""
+  """Yields missing and empty checkpoints, and files of another run."""
 
   def from_other(*names: str) -> Damage:
     def apply(work: pathlib.Path, _: random.Random) -> None:
@@ -215,7 +215,7 @@ def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
 
 
 def _hindrances() -> Iterator[Hindrance]:
-  """Folders that may not be written, full disks, two processes at once."""
+  """Yields read-only folders, full disks, and two processes at once."""
 
   @contextlib.contextmanager
   def read_only(work: pathlib.Path) -> Iterator[None]:
@@ -232,9 +232,7 @@ def _hindrances() -> Iterator[Hindrance]:
       fcntl.flock(lock, fcntl.LOCK_EX)
       yield
 
-  yield Hindrance(
-    'a folder that may not be written', forks.unprivileged, read_only
-  )
+  yield Hindrance('a read-only folder', forks.unprivileged, read_only)
   yield Hindrance('another process trains here', hold=held)
   for most in _MOST_BYTES:
     yield Hindrance(

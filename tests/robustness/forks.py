@@ -1,6 +1,6 @@
-"""The program in processes of their own, with fewer rights if need be.
+"""Runs functions in forked processes, with fewer privileges if requested.
 
-Importing everything takes seconds, which a fork has behind it.
+A fork does not need to import the modules again, which takes seconds.
 """
 
 import ctypes
@@ -13,18 +13,18 @@ import sys
 import traceback
 from collections.abc import Callable
 
-# Gives the exit status, or ends the program itself.
+# Returns the exit status, or exits.
 Work = Callable[[], int | None]
 
 _CAPABILITY_VERSION = 0x20080522  # 3, of Linux
 
 
 def fork(work: Work, output: int) -> int:
-  """Starts a function in a process of its own; gives the process.
+  """Starts a function in a forked process and returns the process id.
 
   Args:
-    work: what is done there.
-    output: the file descriptor that gets what it says.
+    work: the function.
+    output: the file descriptor for its output.
   """
   sys.stdout.flush()
   child = os.fork()
@@ -45,9 +45,9 @@ def fork(work: Work, output: int) -> int:
 
 
 def forked(work: Work, log: pathlib.Path) -> int:
-  """Runs a function in a process of its own; gives its exit status.
+  """Runs a function in a forked process and returns its exit status.
 
-  What it says goes through a pipe, which no limit on files concerns.
+  Output goes through a pipe, to which limits on file sizes do not apply.
   """
   read, write = os.pipe()
   child = fork(work, write)
@@ -58,10 +58,10 @@ def forked(work: Work, log: pathlib.Path) -> int:
 
 
 def unprivileged(work: Work) -> Work:
-  """Takes away what root may do beyond the rights of its files (Linux).
+  """Drops all capabilities of root, so that file modes apply (Linux).
 
-  It stays root: as another user it could not read its own modules, if they are
-  in a folder that only root may enter.
+  The user stays root, because another user might not be able to read the
+  modules.
   """
 
   def run() -> int | None:
@@ -77,7 +77,7 @@ def unprivileged(work: Work) -> Work:
 
 
 def with_small_files(work: Work, most_bytes: int) -> Work:
-  """Lets no file grow beyond a size, as a full disk would."""
+  """Limits the size of files, as a full disk would."""
 
   def run() -> int | None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))

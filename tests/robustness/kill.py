@@ -1,13 +1,13 @@
-"""Kills real trainings again and again: is what comes out the same, bit by bit?
+"""Tests that killed trainings have the same results bit for bit.
 
     python tests/robustness/kill.py --kills=50 --runs=5
 
-For each run, a graph and settings are drawn, and trained once undisturbed.
-Then the same training is started in another folder and killed (SIGKILL), or
-asked to stop (SIGTERM, Ctrl-C), as often as was asked for: after a random time,
-or as soon as some file of a checkpoint, of the log or of a new run shows up.
-In the end it is left alone, and its parameters, metrics.jsonl and results.json
-must equal those of the undisturbed run.
+Each run draws a graph and settings and trains once undisturbed. Then the same
+training is started in another folder and killed (SIGKILL) or interrupted
+(SIGTERM, SIGINT) several times: after a random time, or as soon as a file of a
+checkpoint, of the log or of a new run appears. The last start is left
+undisturbed. Parameters, metrics.jsonl and results.json must then equal those of
+the undisturbed training.
 """
 
 import argparse
@@ -26,10 +26,10 @@ from collections.abc import Callable
 import small_runs
 
 _POLL_SECONDS = 0.0005
-_LEAVE_SECONDS = 30.0  # for a stop by a signal, on a busy machine
+_LEAVE_SECONDS = 30.0  # to exit after a signal, on a busy machine
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
-# Starting Python in the background of a shell may leave Ctrl-C ignored.
+# A process that a shell starts in the background may ignore SIGINT.
 _LAUNCH = (
   'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); '
   'os.execv(sys.argv[1], sys.argv[1:])'
@@ -38,13 +38,13 @@ _LAUNCH = (
 
 @dataclasses.dataclass
 class Tally:
-  """What happened.
+  """The signals sent and the failures found.
 
   Attributes:
-    kills: by the moment in which the process was met.
-    stops: likewise of those that were asked to stop.
-    seconds_to_leave: the longest that one of these took.
-    failures: what went wrong, in words.
+    kills: the number of SIGKILLs, by what the process was doing.
+    stops: the number of other signals, by name.
+    seconds_to_leave: the longest time from such a signal to the exit.
+    failures: descriptions of what went wrong.
   """
 
   kills: collections.Counter[str] = dataclasses.field(
@@ -58,7 +58,7 @@ class Tally:
 
 
 def names(folder: pathlib.Path) -> list[str]:
-  """What is in a folder; nothing if it is not there."""
+  """Returns the names of a folder's entries; [] if there is no folder."""
   try:
     return [path.name for path in folder.iterdir()]
   except OSError:
@@ -66,7 +66,7 @@ def names(folder: pathlib.Path) -> list[str]:
 
 
 def size(path: pathlib.Path) -> int:
-  """The bytes of a file; 0 if it is not there."""
+  """Returns the size of a file in bytes; 0 if there is no file."""
   try:
     return path.stat().st_size
   except OSError:
@@ -74,12 +74,12 @@ def size(path: pathlib.Path) -> int:
 
 
 # -------------------------------------------------- moments to wait for
-# Each is made from the work folder as it is before the start, and says whether
-# the moment has come.
+# Each function takes the work folder before a start, and returns a function
+# that returns whether the moment has come.
 
 
 def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
-  """Settings, labels, data, the log or results are half written."""
+  """Waits until settings, labels, data, log or results are half written."""
   before = set(names(work))
   return lambda: any(
     _UNFINISHED.fullmatch(name) and name not in before for name in names(work)
@@ -87,7 +87,7 @@ def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
-  """A checkpoint has no final name yet."""
+  """Waits for a checkpoint that does not have its final name yet."""
   before = set(names(work / 'checkpoints'))
   return lambda: any(
     'tmp' in name and name not in before for name in names(work / 'checkpoints')
@@ -95,7 +95,7 @@ def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
-  """A new checkpoint is whole: old ones are deleted, or validation begins."""
+  """Waits for a new checkpoint: then old ones are deleted or ranking begins."""
   before = set(names(work / 'checkpoints'))
   return lambda: any(
     'tmp' not in name and name not in before
@@ -104,13 +104,9 @@ def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def the_log_grows(work: pathlib.Path) -> Callable[[], bool]:
-  """Steps are done: a line was added to metrics.jsonl."""
-  before = time.monotonic(), size(work / 'metrics.jsonl')
-
-  def grown() -> bool:
-    return size(work / 'metrics.jsonl') > before[1]
-
-  return grown
+  """Waits for a new line in metrics.jsonl."""
+  before = size(work / 'metrics.jsonl')
+  return lambda: size(work / 'metrics.jsonl') > before
 
 
 MOMENTS = (
@@ -122,16 +118,16 @@ MOMENTS = (
 
 
 def trace(work: pathlib.Path) -> tuple[int, list[str]]:
-  """What training changes when it gets on."""
+  """Returns what the progress of a training changes."""
   return size(work / 'metrics.jsonl'), sorted(names(work / 'checkpoints'))
 
 
 def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
-  """What a process was doing when it died, by what it left.
+  """Returns what a process was doing when it died, from the files it left.
 
   Args:
     work: the work folder.
-    before: its `trace` when the process was started.
+    before: the `trace` at the start of the process.
   """
   if 'config.json' not in names(work):
     return 'reading data or beginning the run'
@@ -159,7 +155,7 @@ def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
 def start(
   arguments: list[str], cache: pathlib.Path, log: pathlib.Path
 ) -> subprocess.Popen[bytes]:
-  """Starts a training; what it says goes to a file."""
+  """Starts a training, with its output in a file."""
   with log.open('ab') as out:
     return subprocess.Popen(
       [sys.executable, '-c', _LAUNCH, *small_runs.command(*arguments)],
@@ -180,7 +176,7 @@ def disturb(
   """Waits for the moment and sends a signal.
 
   Returns:
-    Whether the process was still there to be met.
+    Whether the process was still running.
   """
   before = trace(work)
   while not moment():
@@ -207,7 +203,7 @@ def disturb(
   tally.stops[signal.Signals(number).name] += 1
   seconds = time.monotonic() - sent
   tally.seconds_to_leave = max(tally.seconds_to_leave, seconds)
-  # Before the program has taken over, Python and the system decide.
+  # Before the program handles signals, Python or the system does.
   if status not in (128 + number, -number):
     tally.failures.append(f'exit status {status} after signal {number}')
   return True
@@ -216,7 +212,7 @@ def disturb(
 def one_run(
   folder: pathlib.Path, seed: int, kills: int, stops: int, epochs: int
 ) -> Tally:
-  """One training, undisturbed and disturbed."""
+  """Trains once undisturbed and once disturbed, and compares the results."""
   generator, tally = random.Random(seed), Tally()
   data = small_runs.write_graph(folder / 'data', seed)
   settings = {
@@ -252,7 +248,7 @@ def one_run(
     elif process.returncode != 0:
       tally.failures.append(f'exit status {process.returncode}: see {log}')
       return tally
-    else:  # it was over before: begin anew with the same training
+    else:  # it had finished: begin again with the same training
       tally.failures += small_runs.differences(
         small_runs.outcome(work), undisturbed
       )
@@ -273,7 +269,7 @@ def one_run(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Runs what the flags ask for; the status is 1 if anything was lost."""
+  """Runs all trainings; returns 1 if anything was lost."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -282,7 +278,7 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--runs', type=int, default=5)
   parser.add_argument('--epochs', type=int, default=300)
   parser.add_argument('--seed', type=int, default=0)
-  parser.add_argument('--folder', help='where the runs stay; default: nowhere')
+  parser.add_argument('--folder', help='keeps the runs there; default: deleted')
   flags = parser.parse_args(argv)
   total = Tally()
   with tempfile.TemporaryDirectory() as temporary:

@@ -1,12 +1,12 @@
-"""Mutated input files: exactly the labels that are there, or an error.
+"""Tests that mutated input files are read exactly, or refused with an error.
 
     python tests/robustness/mutate.py --inputs=40000
 
-Files of triples and of paths are damaged at random (bytes flipped, lines cut,
-fields added, encodings and line ends changed, ...), in all layouts and
-compressions, and read. A strict parser of a few lines, which shares nothing
-with the package, says what is in them: the package must give the same labels,
-or an error that names the file and the line the parser stumbles over.
+Reads files of triples and paths after random mutations (bytes flipped, lines
+cut, fields added, encodings and line ends changed), in all layouts and
+compressions. A strict parser of a few lines, which shares no code with the
+package, reads them as well. The package must return the same labels, or an
+error that names the file and the line that the parser refuses.
 """
 
 import argparse
@@ -56,12 +56,12 @@ _DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 
 
 class RefusedError(Exception):
-  """The strict parser's own error; its argument is the line."""
+  """An error of the strict parser; its argument is the number of the line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-  """How the lines of one input are laid out."""
+  """The layout of the lines of an input file."""
 
   paths: bool
   delimiter: str
@@ -73,10 +73,10 @@ class Layout:
 
 
 def parse(raw: bytes, layout: Layout) -> list[Row]:
-  """What is in a file, by the rules that the documentation gives.
+  """Parses a file by the rules of the documentation.
 
   Raises:
-    RefusedError: with the number of the first line that breaks one.
+    RefusedError: with the number of the first line that breaks a rule.
   """
   if raw.startswith(_MARKS):
     raise RefusedError(1)
@@ -122,7 +122,7 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
 
 
 def read(folder: pathlib.Path, layout: Layout) -> list[Row]:
-  """The rows of a folder's train file, as the package reads them."""
+  """Reads the rows of a folder's train file with the package."""
   if layout.paths:
     data = path_files.read_paths(
       folder, 'mutated', paths_lib.PathFormat(delimiter=layout.delimiter)
@@ -155,7 +155,7 @@ def _place(data: bytes, generator: random.Random) -> int:
 
 
 def flip_bit(data: bytes, generator: random.Random) -> bytes:
-  """One bit is another."""
+  """Flips one bit."""
   if not data:
     return data
   place = generator.randrange(len(data))
@@ -164,43 +164,43 @@ def flip_bit(data: bytes, generator: random.Random) -> bytes:
 
 
 def any_byte(data: bytes, generator: random.Random) -> bytes:
-  """One byte is any other."""
+  """Replaces one byte."""
   place = _place(data, generator)
   return data[:place] + generator.randbytes(1) + data[place + 1 :]
 
 
 def cut(data: bytes, generator: random.Random) -> bytes:
-  """Some bytes are missing."""
+  """Deletes some bytes."""
   start, end = sorted(_place(data, generator) for _ in range(2))
   return data[:start] + data[min(end, start + 30) :]
 
 
 def truncate(data: bytes, generator: random.Random) -> bytes:
-  """The end is missing."""
+  """Cuts off the end."""
   return data[: _place(data, generator)]
 
 
 def repeat(data: bytes, generator: random.Random) -> bytes:
-  """Some bytes come twice."""
+  """Repeats some bytes."""
   start, end = sorted(_place(data, generator) for _ in range(2))
   return data[:end] + data[start:]
 
 
 def insert(data: bytes, generator: random.Random) -> bytes:
-  """Something that means something to somebody is inserted."""
+  """Inserts a sequence with a special meaning."""
   place = generator.choice([0, len(data), _place(data, generator)])
   return data[:place] + generator.choice(_PIECES) + data[place:]
 
 
 def noise(data: bytes, generator: random.Random) -> bytes:
-  """Random bytes are inserted."""
+  """Inserts random bytes."""
   place = _place(data, generator)
   inserted = generator.randbytes(generator.randrange(9))
   return data[:place] + inserted + data[place:]
 
 
 def drop_field(data: bytes, generator: random.Random) -> bytes:
-  """A line loses a field."""
+  """Removes the last field of a line."""
   lines = data.split(b'\n')
   place = generator.randrange(len(lines))
   lines[place] = lines[place].rpartition(b'\t')[0]
@@ -208,14 +208,14 @@ def drop_field(data: bytes, generator: random.Random) -> bytes:
 
 
 def add_field(data: bytes, generator: random.Random) -> bytes:
-  """A line gets a field."""
+  """Adds a field to a line."""
   lines = data.split(b'\n')
   lines[generator.randrange(len(lines))] += b'\tmore'
   return b'\n'.join(lines)
 
 
 def line_ends(data: bytes, generator: random.Random) -> bytes:
-  """All line ends, or one, are those of another system."""
+  """Changes all line ends, or one, to those of another system."""
   end = generator.choice([b'\r\n', b'\r', b'\n\r', b'\n'])
   if generator.random() < 0.5:
     return data.replace(b'\r\n', b'\n').replace(b'\n', end)
@@ -225,14 +225,14 @@ def line_ends(data: bytes, generator: random.Random) -> bytes:
 
 
 def encode(data: bytes, generator: random.Random) -> bytes:
-  """The text is in another encoding."""
+  """Changes the encoding."""
   text = data.decode(errors='replace')
   name = generator.choice(['utf-16', 'utf-16-le', 'latin-1', 'utf-8-sig'])
   return text.encode(name, errors='replace')
 
 
 def huge_label(data: bytes, generator: random.Random) -> bytes:
-  """A label grows to about the longest line that is read, or far beyond."""
+  """Extends a label to about the limit of a line's length, or far beyond."""
   place = _place(data, generator)
   length = generator.choice([_MOST_BYTES - 8, _MOST_BYTES, 3 * _MOST_BYTES])
   length += generator.randrange(12)
@@ -240,14 +240,14 @@ def huge_label(data: bytes, generator: random.Random) -> bytes:
 
 
 def long_path(data: bytes, generator: random.Random) -> bytes:
-  """A path of about as many relations as are read."""
+  """Inserts about as many relations as a path may have."""
   place = _place(data, generator)
   length = generator.choice([998, 999, 1000, 1001])
   return data[:place] + b'r,' * length + data[place:]
 
 
 def move_line(data: bytes, generator: random.Random) -> bytes:
-  """A line stands elsewhere, or a second time."""
+  """Moves or copies a line."""
   lines = data.split(b'\n')
   line = generator.choice(lines)
   if generator.random() < 0.5:
@@ -257,7 +257,7 @@ def move_line(data: bytes, generator: random.Random) -> bytes:
 
 
 def other_letter(data: bytes, generator: random.Random) -> bytes:
-  """A letter is another one."""
+  """Replaces one letter everywhere."""
   old, new = generator.choices(b'abcdefghNx', k=2)
   return data.replace(bytes([old]), bytes([new]))
 
@@ -271,7 +271,7 @@ _RARELY = 0.003
 
 
 def mutate(data: bytes, generator: random.Random) -> bytes:
-  """One to three mutations, one after the other."""
+  """Applies one to three random mutations."""
   for _ in range(generator.randint(1, 3)):
     kinds = _RARE if generator.random() < _RARELY else _COMMON
     data = generator.choice(kinds)(data, generator)
@@ -282,7 +282,7 @@ def mutate(data: bytes, generator: random.Random) -> bytes:
 
 
 def well_formed(layout: Layout, generator: random.Random) -> bytes:
-  """A file that nothing has happened to yet."""
+  """Returns a valid file."""
 
   def label() -> str:
     chosen = generator.choice(_LABELS)
@@ -304,8 +304,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    What came of it (`same labels` or an error's kind), and what is wrong with
-    that; empty if nothing is.
+    The outcome (`same labels` or the kind of error), and a description of what
+    is wrong with it; empty if it is right.
   """
   is_paths = generator.random() < 0.5
   columns = list(triple_files.TRIPLE_COLUMNS)
@@ -325,11 +325,11 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   if generator.random() < 0.3:
     suffix = generator.choice(sorted(_COMPRESSORS))
     stored = _COMPRESSORS[suffix](raw)
-    if generator.random() < 0.5:  # the archive suffers, too
+    if generator.random() < 0.5:  # also mutate the archive
       stored = mutate(stored, generator)
       try:
         raw = _DECOMPRESSORS[suffix](stored)
-      except Exception:  # the wrong line may come before the damage
+      except Exception:  # a wrong line may precede the damage
         readable = False
   path = folder / f'train.txt{suffix}'
   path.write_bytes(stored)
@@ -353,7 +353,7 @@ def judge(
   *,
   archived: bool,
 ) -> tuple[str, str]:
-  """Compares what the package says with the strict parser; see `trial`."""
+  """Compares the package with the strict parser; returns as `trial` does."""
   expected: list[Row] = []
   line = None
   try:
@@ -380,7 +380,7 @@ def judge(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Tries as many inputs as asked for; the status is 1 if any is misread."""
+  """Tries random inputs; returns 1 if any is misread."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

@@ -1,4 +1,7 @@
-"""Small runs as users start them: a graph, a command, and what came out."""
+"""Small runs on the command line: a graph, a config, a command, the outcome.
+
+Also a config file, for `--config`.
+"""
 
 import hashlib
 import json
@@ -8,29 +11,49 @@ import sys
 from typing import Any
 
 import jax
+import ml_collections
 import numpy as np
 
+from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import workdir
-from coke_jax.training import loop, train_state
+from coke_jax.storage import checksums
+from coke_jax.storage import workdir as workdir_lib
+from coke_jax.training import setup as setup_lib
+from coke_jax.training import train_state
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 _NUM_ENTITIES, _NUM_RELATIONS = 40, 4
+
+
+def get_config() -> ml_collections.ConfigDict:
+  """Returns the settings of a model that compiles and trains in seconds."""
+  config = config_lib.default_config()
+  config.data.name = 'tiny'
+  config.model.num_layers = 1
+  config.model.hidden_size = 16
+  config.model.num_heads = 2
+  config.model.feed_forward_size = 32
+  config.model.dropout = 0.3
+  config.train.rows = 'query'
+  config.train.batch_size = 32
+  config.train.num_epochs = 400
+  config.train.validate_every_epochs = 10
+  config.train.checkpoint_every_minutes = 0.01
+  config.train.log_every_steps = 7
+  return config
 
 
 def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
   """Writes train, valid and test files of random triples; returns `folder`.
 
-  Every seed gives other labels, and as many of them as any other.
+  Each seed has labels of its own, always the same number of them.
   """
   folder.mkdir(parents=True)
   generator = np.random.default_rng(seed)
   for split, lines in (('train', 300), ('valid', 30), ('test', 30)):
     head, tail = generator.integers(0, _NUM_ENTITIES, (2, lines))
     relation = generator.integers(0, _NUM_RELATIONS, lines)
-    if split == 'train':  # so that every label is there
+    if split == 'train':  # which must contain every label
       head[:_NUM_ENTITIES] = np.arange(_NUM_ENTITIES)
       relation[:_NUM_RELATIONS] = np.arange(_NUM_RELATIONS)
     triples = zip(head, relation, tail, strict=True)
@@ -43,7 +66,7 @@ def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
 def arguments(
   data: pathlib.Path, work: pathlib.Path, **settings: object
 ) -> list[str]:
-  """What is typed after the program's name to train.
+  """Returns the arguments of the program that train.
 
   Args:
     data: the folder of the graph.
@@ -51,7 +74,7 @@ def arguments(
     **settings: fields of `config.train`.
   """
   return [
-    f'--config={HERE / "tiny.py"}',
+    f'--config={pathlib.Path(__file__).resolve()}',
     f'--config.data.dir={data}',
     f'--workdir={work}',
     *(f'--config.train.{name}={value}' for name, value in settings.items()),
@@ -59,15 +82,15 @@ def arguments(
 
 
 def command(*words: str) -> list[str]:
-  """The program as a user starts it."""
+  """Returns the command line that runs the program."""
   return [sys.executable, '-m', 'coke_jax.main', *words]
 
 
 def environment(cache: pathlib.Path) -> dict[str, str]:
-  """The environment of the program: one CPU device, and compiled code kept.
+  """Returns environment variables: one CPU device and a compilation cache.
 
   Args:
-    cache: where it is kept, unless the caller's environment says where.
+    cache: the folder of the cache, unless JAX_COMPILATION_CACHE_DIR is set.
   """
   return {
     'JAX_COMPILATION_CACHE_DIR': str(cache),
@@ -79,7 +102,7 @@ def environment(cache: pathlib.Path) -> dict[str, str]:
 
 
 def metrics(work: pathlib.Path) -> list[dict[str, Any]]:
-  """The lines of metrics.jsonl without what depends on the clock."""
+  """Reads metrics.jsonl without the fields that depend on the clock."""
   lines = [
     json.loads(line)
     for line in (work / 'metrics.jsonl').read_text().splitlines()
@@ -90,24 +113,22 @@ def metrics(work: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def outcome(work: pathlib.Path) -> dict[str, str]:
-  """What came out of a finished run, as checksums by name.
+  """Returns checksums of a finished run's results, by name.
 
-  These are the numbers of the last and of the best checkpoint, metrics.jsonl
-  and results.json.
+  These are the state in the last and in the best checkpoint, metrics.jsonl and
+  results.json.
   """
-  place = workdir.Workdir(work)
-  task = tasks.make_task(place.config(), place.data())
-  worker = loop.Trainer(place.config(), task, place)
-  template = jax.eval_shape(
-    lambda: train_state.init_state(worker.model, worker.transformation, 0)
-  )
+  workdir = workdir_lib.Workdir(work)
+  config = workdir.config()
+  setup = setup_lib.Setup(config, tasks.make_task(config, workdir.data()))
+  template = train_state.to_items(jax.eval_shape(setup.init_state))
   found = {}
-  with place.checkpoints(writing=False) as checkpoints:
+  with workdir.checkpoints(writing=False) as checkpoints:
     for name in ('latest', 'best'):
       restored = getattr(checkpoints, name)(template)
       assert restored is not None, f'{work}: no checkpoint'
-      found[f'the numbers of the {name} checkpoint'] = checkpoints_lib.digest(
-        restored[0], {}
+      found[f'the state of the {name} checkpoint'] = checksums.of_arrays(
+        restored[0]
       )
   results = json.loads((work / 'results.json').read_text())
   for name, values in (
@@ -122,5 +143,5 @@ def outcome(work: pathlib.Path) -> dict[str, str]:
 def differences(
   found: dict[str, str], undisturbed: dict[str, str]
 ) -> list[str]:
-  """In what two outcomes differ, to the last bit."""
+  """Returns the names of the results in which two outcomes differ."""
   return [name for name in undisturbed if found[name] != undisturbed[name]]

@@ -1,11 +1,11 @@
-"""An hour of training with validations and checkpoints: is memory flat?
+"""Measures the memory of a training that validates and saves for an hour.
 
     python tests/robustness/soak.py --minutes=60 --folder=soak
 
-Trains a tiny model, validating and saving every few seconds, and notes its
-resident memory as it goes. The process is held (SIGSTOP) for a part of the
-time, so that it does not take a whole core; in the end it is asked to stop
-(SIGTERM). Writes memory.csv and, with matplotlib, memory.png.
+Trains a tiny model that validates and saves every few seconds, and records its
+resident memory. The process is paused (SIGSTOP) for a part of the time, so that
+it does not occupy a whole core, and is interrupted (SIGTERM) in the end. Writes
+memory.csv and, with matplotlib, memory.png.
 """
 
 import argparse
@@ -20,14 +20,14 @@ import time
 
 import small_runs
 
-_SAMPLE_SECONDS = 5.0  # between two samples, at most
-_SAMPLES = 10  # at least
+_SAMPLE_SECONDS = 5.0  # the longest time between two samples
+_SAMPLES = 10  # the smallest number of samples
 _SLICE_SECONDS = 0.2
-_WARM_UP = 0.1  # of the time: compiling, caches
+_WARM_UP = 0.1  # the part of the time for compilation and caches
 
 
 def resident_mebibytes(process: int) -> float:
-  """The memory of a process that is in RAM (Linux)."""
+  """Returns the resident memory of a process (Linux)."""
   status = pathlib.Path(f'/proc/{process}/status').read_text()
   (line,) = (row for row in status.splitlines() if row.startswith('VmRSS'))
   return int(line.split()[1]) / 1024
@@ -39,7 +39,7 @@ def watch(
   seconds: float,
   share: float,
 ) -> list[tuple[float, float]]:
-  """Samples (seconds, MiB) while the process runs for a share of the time."""
+  """Samples (seconds, MiB) while the process runs a share of the time."""
   log = work / 'metrics.jsonl'
   while process.poll() is None and not (log.exists() and log.stat().st_size):
     time.sleep(_SLICE_SECONDS)
@@ -60,7 +60,7 @@ def watch(
 
 
 def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
-  """Medians of the first and last quarter after the warm-up, and the slope."""
+  """Returns medians of the first and last quarter after warm-up, and slope."""
   warm = samples[int(len(samples) * _WARM_UP) :]
   quarter = max(len(warm) // 4, 1)
   hours, memory = zip(*((s / 3600, m) for s, m in warm), strict=True)
@@ -74,7 +74,7 @@ def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
 
 
 def plot(samples: list[tuple[float, float]], path: pathlib.Path) -> None:
-  """Draws the curve."""
+  """Draws the memory over time."""
   import matplotlib.figure
 
   figure = matplotlib.figure.Figure(figsize=(6, 3), layout='constrained')
@@ -85,13 +85,13 @@ def plot(samples: list[tuple[float, float]], path: pathlib.Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Trains and measures; the status is 1 if memory grows."""
+  """Trains and measures; returns 1 if memory grows."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--minutes', type=float, default=60)
   parser.add_argument('--share', type=float, default=0.3, help='of a core')
-  parser.add_argument('--folder', help='where to write; default: nowhere')
+  parser.add_argument('--folder', help='folder for the results; default: none')
   parser.add_argument(
     '--most-growth', type=float, default=0.03, help='of the memory'
   )

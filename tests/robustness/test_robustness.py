@@ -1,4 +1,4 @@
-"""Short forms of the scripts of this folder."""
+"""Short forms of the scripts in this folder, see README.md."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ SCRIPTS = pathlib.Path(__file__).parent
 
 
 def outcome(script: str, *flags: str) -> str:
-  """The last line of what a script says; it must find nothing wrong."""
+  """Runs a script, which must find nothing wrong; returns its last line."""
   done = subprocess.run(
     [sys.executable, str(SCRIPTS / f'{script}.py'), *flags],
     capture_output=True,
@@ -30,7 +30,6 @@ def test_a_killed_or_stopped_training_comes_to_the_same_numbers():
 
 
 def test_a_damaged_work_folder_is_survived_or_refused():
-  """Two places, one after the other; see the script for all of them."""
   said = outcome('damage', '--cases=2', '--seed=4')
   assert said.startswith('2 faults injected')
   assert said.endswith('; 0 wrong')
@@ -40,7 +39,7 @@ def test_a_damaged_work_folder_is_survived_or_refused():
   not pathlib.Path('/proc/self/status').exists(), reason='needs /proc'
 )
 def test_memory_is_measured_until_a_stop():
-  # Too short a time to say that memory is flat.
+  # Too short to show that memory is flat.
   flags = ('--minutes=0.03', '--share=1', '--most-growth=1')
   said = outcome('soak', *flags)
   assert re.match(r'0\.0 minutes, [1-9][\d,]* steps', said)
