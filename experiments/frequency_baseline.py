@@ -1,16 +1,18 @@
-"""What one gets for naming the most frequent entity of each relation.
+"""Ranks entities by how often they occur with a relation, as a baseline.
 
     python experiments/frequency_baseline.py --config=configs/countries.py
 
-Triples: an entity's score for `s r ?` (or `? r o`) is how often it is the tail
-(or head) of `r` in train. Paths: how often it ends a training edge of the
-path's last relation. Everything else, filters and metrics, is as for a model.
+The score of an entity for `s r ?` (or `? r o`) is how often it is the tail (or
+head) of `r` in train. For paths, it is how often the entity is the target of a
+training edge with the path's last relation. Filters and metrics are those of
+the models.
 """
 
 import argparse
-import importlib.util
 import json
 import pathlib
+import runpy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from coke_jax.evaluate import ranks as ranks_lib
 
 
 def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
-  """Ranks of a split's tails, then heads, by frequency in train."""
+  """Returns the results of ranking tails, then heads, by frequency in train."""
   graph = task.data
   vocabulary = graph.vocabulary
   shape = (2, vocabulary.num_relations, vocabulary.num_entities)
@@ -38,21 +40,20 @@ def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
   indptr, indices = queries.known_answers(
     queries_lib.from_triples(graph.triples(*graph_lib.SPLITS), vocabulary)
   )
-  better, equal, candidates = [], [], []
-  for row, gold in enumerate(queries.indices):
-    scores = frequency[row // len(triples), triples[row % len(triples), 1]]
-    competing = np.ones(len(scores), dtype=bool)
-    competing[indices[indptr[row] : indptr[row + 1]]] = False
-    competing[gold] = False
-    better.append((competing & (scores > scores[gold])).sum())
-    equal.append((competing & (scores == scores[gold])).sum())
-    candidates.append(competing.sum() + 1)
-  ranks = ranks_lib.Ranks(*map(np.array, (better, equal, candidates)))
-  return task.summarize(ranks, split)
+
+  def score(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    side, number = np.divmod(rows, len(triples))
+    scores = frequency[side, triples[number, 1]]
+    candidates = np.ones(scores.shape, dtype=bool)
+    for place, row in enumerate(rows):
+      candidates[place, indices[indptr[row] : indptr[row + 1]]] = False
+    return scores, candidates
+
+  return task.summarize(_rank(queries.indices, score), split)
 
 
 def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
-  """Ranks of a split's targets by frequency behind their last relation."""
+  """Returns the results of ranking targets by the path's last relation."""
   data = task.data
   vocabulary = data.vocabulary
   shape = (vocabulary.num_relations, vocabulary.num_entities)
@@ -60,44 +61,54 @@ def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
   head, relation, tail = data.train.single_edges().T
   inverse = data.inverse[relation]
   np.add.at(frequency, (relation, tail), 1)
-  there = inverse != vocabulary_lib.NO_RELATION
-  np.add.at(frequency, (inverse[there], head[there]), 1)
+  inverted = inverse != vocabulary_lib.NO_RELATION
+  np.add.at(frequency, (inverse[inverted], head[inverted]), 1)
   sets = task.sets(split)
-  target = data.split(split).target
-  better, equal, candidates = [], [], []
-  for start in range(0, len(target), 512):
-    rows = np.arange(start, min(start + 512, len(target)))
+
+  def score(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     last = sets.last_relation[rows]
-    gold = target[rows]
-    competing = sets.candidate_mask[last] & ~sets.answers.mask(rows)
-    competing[np.arange(len(rows)), gold] = False
-    scores = frequency[last]
-    gold_score = frequency[last, gold][:, None]
-    better.append((competing & (scores > gold_score)).sum(axis=1))
-    equal.append((competing & (scores == gold_score)).sum(axis=1))
-    candidates.append(competing.sum(axis=1) + 1)
-  ranks = ranks_lib.Ranks(*map(np.concatenate, (better, equal, candidates)))
-  return task.summarize(ranks, split)
+    candidates = sets.candidate_mask[last] & ~sets.answers.mask(rows)
+    return frequency[last], candidates
+
+  return task.summarize(_rank(data.split(split).target, score), split)
+
+
+def _rank(
+  gold: np.ndarray,
+  score: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+) -> ranks_lib.Ranks:
+  """Ranks the gold entity of each query, int [N].
+
+  Args:
+    gold: the gold entities.
+    score: returns the scores [B, V] and candidates, bool [B, V], of some rows.
+      The gold entity is a candidate in any case.
+  """
+  better, equal, candidates = [], [], []
+  for rows in np.array_split(np.arange(len(gold)), max(1, len(gold) // 512)):
+    scores, others = score(rows)
+    own = np.arange(len(rows)), gold[rows]
+    others[own] = False
+    gold_scores = scores[own][:, None]
+    better.append((others & (scores > gold_scores)).sum(axis=1))
+    equal.append((others & (scores == gold_scores)).sum(axis=1))
+    candidates.append(others.sum(axis=1) + 1)
+  return ranks_lib.Ranks(*map(np.concatenate, (better, equal, candidates)))
 
 
 def main() -> None:
-  """Prints the table, and writes the results where asked to."""
+  """Prints the table and writes the results to --out."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--config', required=True, help='a file of configs/')
   parser.add_argument('--split', default='test', choices=['valid', 'test'])
-  parser.add_argument('--data-dir', default='', help='instead of data.dir')
-  parser.add_argument('--out', help='write the results there, as JSON')
+  parser.add_argument('--data-dir', default='', help='replaces data.dir')
+  parser.add_argument('--out', help='a JSON file for the results')
   arguments = parser.parse_args()
   if not pathlib.Path(arguments.config).is_file():
     parser.error(f'--config={arguments.config}: no such file')
-  spec = importlib.util.spec_from_file_location('config', arguments.config)
-  assert spec is not None
-  assert spec.loader is not None
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  config = module.get_config()
+  config = runpy.run_path(arguments.config)['get_config']()
   config.data.dir = arguments.data_dir or config.data.dir
   config_lib.validate(config)
   task = tasks.make_task(config, tasks.read_data(config))

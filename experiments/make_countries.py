@@ -3,9 +3,9 @@
     pip install countryinfo==1.0.1
     python experiments/make_countries.py
 
-The facts are those of the MIT-licensed package `countryinfo`; it is needed by
-this script only. The same version of it and the same seed give the same bytes.
-Whatever is left out of the graph, or put right, is printed with its reason.
+The facts are those of the MIT-licensed package `countryinfo`, which only this
+script needs. The same version and the same seed give the same bytes.
+Everything that is left out or corrected is printed with its reason.
 """
 
 import argparse
@@ -23,9 +23,11 @@ from typing import Any
 
 PACKAGE = 'countryinfo'
 SPLITS = ('train', 'valid', 'test')
-HELD_OUT_SHARE = 0.12  # of what can be held out, once for valid, once for test
+# Names of ISO 639 and ISO 4217 codes, and the template of README.md.
+TABLES = pathlib.Path(__file__).resolve().parent / 'countries'
+HELD_OUT_SHARE = 0.12  # of the possible triples, for valid and for test each
 
-# What each relation says, in the order of the README's table.
+# The meaning of each relation, in the order of the table in README.md.
 RELATIONS = {
   'capital': 'the seat of government of a country',
   'borders': 'two countries that share a land border; symmetric',
@@ -42,8 +44,8 @@ RELATIONS = {
   'top_level_domain': 'the last part of internet addresses',
 }
 
-# Where one label could mean several things, the first kind in this order keeps
-# the plain label (when it is one thing), the others get a suffix.
+# If several entities have the same name, the only one of the first of these
+# kinds keeps it as its label, and the others get a suffix.
 KINDS = (
   'region',
   'subregion',
@@ -69,9 +71,9 @@ COUNTRY_NAMES = {
   'VIR': 'United States Virgin Islands',
 }
 
-# Slips of the source that are plain to see, and what is done about each.
+# Obvious errors of the source and their corrections.
 DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
-PROVINCES_OF_ANOTHER = {  # the list under the first code is the second's
+PROVINCES_OF_ANOTHER = {  # the first code has the list of the second
   'COD': 'COG',
   'COG': 'COD',
   'IOT': 'VGB',
@@ -97,142 +99,16 @@ NO_COMMON_BORDER = {
 LANGUAGE_CODES = {('ABW', 'pa'): 'pap', ('SRB', 'rs'): 'sr'}
 ACCOUNTING_UNITS = {'BOV', 'CHE', 'CHW', 'CLF', 'USN', 'USS', 'UYI'}
 
-# ISO 639 codes in English.
-LANGUAGES = """
-af Afrikaans; am Amharic; ar Arabic; ay Aymara; az Azerbaijani; be Belarusian;
-bg Bulgarian; bi Bislama; bn Bengali; bs Bosnian; ca Catalan; ch Chamorro;
-cnr Montenegrin; cs Czech; da Danish; de German; dv Dhivehi; dz Dzongkha;
-el Greek; en English; es Spanish; et Estonian; fa Persian; ff Fula; fi Finnish;
-fj Fijian; fo Faroese; fr French; ga Irish; gn Guarani; gv Manx; he Hebrew;
-hi Hindi; hr Croatian; ht Haitian Creole; hu Hungarian; hy Armenian;
-id Indonesian; is Icelandic; it Italian; ja Japanese; ka Georgian; kg Kongo;
-kk Kazakh; kl Greenlandic; km Khmer; ko Korean; ku Kurdish; ky Kyrgyz;
-la Latin; lb Luxembourgish; ln Lingala; lo Lao; lt Lithuanian; lu Luba-Katanga;
-lv Latvian; mg Malagasy; mh Marshallese; mi Maori; mk Macedonian; mn Mongolian;
-ms Malay; mt Maltese; my Burmese; na Nauruan; nb Norwegian Bokmål;
-nd Northern Ndebele; ne Nepali; nl Dutch; nn Norwegian Nynorsk; no Norwegian;
-nr Southern Ndebele; ny Chichewa; oc Occitan; pa Punjabi; pap Papiamento;
-pl Polish; ps Pashto; pt Portuguese; qu Quechua; rn Kirundi; ro Romanian;
-ru Russian; rw Kinyarwanda; sg Sango; si Sinhala; sk Slovak; sl Slovene;
-sm Samoan; sn Shona; so Somali; sq Albanian; sr Serbian; ss Swati;
-st Southern Sotho; sv Swedish; sw Swahili; ta Tamil; tg Tajik; th Thai;
-ti Tigrinya; tk Turkmen; tn Tswana; to Tongan; tr Turkish; ts Tsonga;
-uk Ukrainian; ur Urdu; uz Uzbek; ve Venda; vi Vietnamese; xh Xhosa; zh Chinese;
-zu Zulu
-"""
-
-# ISO 4217 codes in English.
-CURRENCIES = """
-AED UAE dirham; AFN Afghani; ALL Albanian lek; AMD Armenian dram; AOA Kwanza;
-ARS Argentine peso; AUD Australian dollar; AWG Aruban florin;
-AZN Azerbaijani manat; BAM Convertible mark; BBD Barbados dollar; BDT Taka;
-BGN Bulgarian lev; BHD Bahraini dinar; BIF Burundi franc; BMD Bermudian dollar;
-BND Brunei dollar; BOB Boliviano; BRL Brazilian real; BSD Bahamian dollar;
-BTN Ngultrum; BWP Pula; BYR Belarusian ruble; BZD Belize dollar;
-CAD Canadian dollar; CDF Congolese franc; CHF Swiss franc; CLP Chilean peso;
-CNY Renminbi; COP Colombian peso; CRC Costa Rican colón;
-CUC Cuban convertible peso; CUP Cuban peso; CVE Cape Verdean escudo;
-CZK Czech koruna; DJF Djibouti franc; DKK Danish krone; DOP Dominican peso;
-DZD Algerian dinar; EGP Egyptian pound; ERN Nakfa; ETB Ethiopian birr;
-EUR Euro; FJD Fiji dollar; FKP Falkland Islands pound; GBP Pound sterling;
-GEL Georgian lari; GHS Ghanaian cedi; GIP Gibraltar pound; GMD Dalasi;
-GNF Guinean franc; GTQ Quetzal; GYD Guyana dollar; HKD Hong Kong dollar;
-HNL Lempira; HRK Croatian kuna; HTG Gourde; HUF Forint; IDR Rupiah;
-ILS New shekel; INR Indian rupee; IQD Iraqi dinar; IRR Iranian rial;
-ISK Icelandic króna; JMD Jamaican dollar; JOD Jordanian dinar; JPY Yen;
-KES Kenyan shilling; KGS Kyrgyz som; KHR Riel; KMF Comorian franc;
-KPW North Korean won; KRW South Korean won; KWD Kuwaiti dinar;
-KYD Cayman Islands dollar; KZT Tenge; LAK Kip; LBP Lebanese pound;
-LKR Sri Lankan rupee; LRD Liberian dollar; LSL Loti; LYD Libyan dinar;
-MAD Moroccan dirham; MDL Moldovan leu; MGA Ariary; MKD Denar; MMK Kyat;
-MNT Tögrög; MOP Macanese pataca; MRO Ouguiya; MUR Mauritian rupee;
-MVR Rufiyaa; MWK Malawian kwacha; MXN Mexican peso; MYR Ringgit; MZN Metical;
-NAD Namibian dollar; NGN Naira; NIO Córdoba; NOK Norwegian krone;
-NPR Nepalese rupee; NZD New Zealand dollar; OMR Omani rial; PAB Balboa;
-PEN Sol; PGK Kina; PHP Philippine peso; PKR Pakistani rupee; PLN Złoty;
-PYG Guaraní; QAR Qatari riyal; RON Romanian leu; RSD Serbian dinar;
-RUB Russian ruble; RWF Rwandan franc; SAR Saudi riyal;
-SBD Solomon Islands dollar; SCR Seychelles rupee; SDG Sudanese pound;
-SEK Swedish krona; SGD Singapore dollar; SHP Saint Helena pound; SLL Leone;
-SOS Somali shilling; SRD Surinamese dollar; SSP South Sudanese pound;
-STD Dobra; SVC Salvadoran colón; SYP Syrian pound; SZL Lilangeni; THB Baht;
-TJS Somoni; TMT Turkmen manat; TND Tunisian dinar; TOP Pa'anga;
-TRY Turkish lira; TTD Trinidad and Tobago dollar; TWD New Taiwan dollar;
-TZS Tanzanian shilling; UAH Hryvnia; UGX Ugandan shilling;
-USD United States dollar; UYU Uruguayan peso; UZS Uzbek sum; VEF Bolívar;
-VND Đồng; VUV Vatu; WST Tālā; XAF Central African CFA franc;
-XCD East Caribbean dollar; XOF West African CFA franc; XPF CFP franc;
-YER Yemeni rial; ZAR Rand; ZMK Zambian kwacha
-"""
-
-README = """\
-# countries
-
-A small graph of real facts with readable labels: {entities:,} entities,
-{relations} relations, {triples:,} triples. One triple per line, sorted, UTF-8:
-`head TAB relation TAB tail`.
-
-Made from version {version} of the Python package
-[{package}]({homepage}), by
-
-    pip install {package}=={version}
-    python experiments/make_countries.py --seed {seed}
-
-The graph is meant for trying things out. The facts are those of that package,
-including wrong and outdated ones, except for the changes listed at the end of
-the next section. The official languages are the languages that the package
-lists for a country.
-
-| file | triples | held out, by relation |
-|---|---|---|
-{split_rows}
-
-| relation | triples | meaning | example |
-|---|---|---|---|
-{relation_rows}
-
-## How it was made
-
-- **Labels.** Countries have their common names. The codes of neighbours,
-  languages and currencies are replaced by names. Each label has one meaning: if
-  two kinds of entities share a name, a suffix distinguishes them, as in
-  `Luxembourg` (the country), `Luxembourg (city)` and `Luxembourg (province of
-  Belgium)`. Provinces and cities of the same name in two countries are
-  different entities.
-- **Symmetric facts.** Every `borders` fact is present in both directions. If
-  the source has only one, the other was added ({mirrored} of them). Both
-  directions are in the same file, so that no held-out border is the mirror
-  image of a training triple.
-- **Facts that follow from others.** A country's region follows from its
-  subregion, and its subregion from its intermediate region. These relations are
-  split independently, so that most held-out `region` facts can be inferred from
-  train.
-- **Split.** Every entity and every relation of valid and test occurs in train.
-  A triple with an entity that occurs in no other triple (a province, most
-  capitals, demonyms and codes) is therefore in train. Of the other triples of
-  each relation, {share:.0%} are in valid and {share:.0%} in test.
-- **Left out or changed**, with the number of facts or records; the script
-  prints each of them:
-
-{dropped}
-
-## Licence of the source
-
-The facts come from {package}, under this licence:
-
-{licence}
-"""
-
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Entity:
-  """A thing of the graph, before it has a unique label.
+  """An entity of the graph, before it has a unique label.
 
   Attributes:
     kind: one of KINDS.
-    name: the label it should have.
-    owner: for cities and provinces the country's name, else empty; two things
-      of the same kind and name in different countries are different.
+    name: its label if that is unique.
+    owner: the country's name for cities and provinces, which are different
+      entities in different countries; else empty.
   """
 
   kind: str
@@ -245,19 +121,19 @@ Triple = tuple[str, str, str]
 
 
 class Report:
-  """Counts and prints what did not go into the graph as it was."""
+  """Counts and prints the facts that were left out or changed."""
 
   def __init__(self) -> None:
     self.reasons: collections.Counter[str] = collections.Counter()
 
   def __call__(self, reason: str, what: str) -> None:
-    """Notes that `what` was left out or changed for this reason."""
+    """Counts and prints that `what` was left out or changed."""
     self.reasons[reason] += 1
     print(f'{reason}: {what}')
 
 
 def main() -> None:
-  """Reads the flags and writes the folder."""
+  """Writes the folder."""
   parser = argparse.ArgumentParser(
     description=(
       'Write train.txt, valid.txt, test.txt and README.md of the small graph '
@@ -269,13 +145,13 @@ def main() -> None:
     '--out',
     type=pathlib.Path,
     default=default / 'coke_jax' / 'data' / 'countries',
-    help='folder to write, made when absent (default: %(default)s)',
+    help='folder to write, created if missing (default: %(default)s)',
   )
   parser.add_argument(
     '--seed',
     type=int,
     default=0,
-    help='which triples are held out (default: %(default)s)',
+    help='seed of the split (default: %(default)s)',
   )
   arguments = parser.parse_args()
 
@@ -304,7 +180,7 @@ def main() -> None:
 
 
 def read_countries(report: Report) -> dict[str, dict[str, Any]]:
-  """The package's records by ISO code, one a country, with common names."""
+  """Reads one record for each country, by ISO code, with common names."""
   records: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
   folder = importlib.resources.files(PACKAGE) / 'data'
   for path in sorted(folder.iterdir(), key=lambda path: path.name):
@@ -327,28 +203,28 @@ def read_countries(report: Report) -> dict[str, dict[str, Any]]:
 
 
 def filled_fields(record: dict[str, Any]) -> int:
-  """How many fields of a record say something."""
+  """Returns the number of fields of a record that are not empty."""
   return sum(value not in (None, '', [], {}) for value in record.values())
 
 
 def texts(value: Any) -> list[str]:
-  """The clean, non-empty texts of a field: a text, a list of texts, or none."""
+  """Returns the clean texts of a field: a text, a list of texts, or None."""
   values = value if isinstance(value, list) else [value]
   cleaned = [clean(text) for text in values if isinstance(text, str)]
   return [text for text in cleaned if text]
 
 
 def clean(text: str) -> str:
-  """A label without HTML entities, odd spaces or other invisible characters."""
+  """Removes HTML entities, odd spaces and invisible characters."""
   text = unicodedata.normalize('NFC', html.unescape(text))
   text = ' '.join(text.split())
   return ''.join(c for c in text if unicodedata.category(c)[0] != 'C')
 
 
-def table(text: str) -> dict[str, str]:
-  """Reads one of the tables above: `code name; code name; ...`."""
-  rows = (' '.join(row.split()) for row in text.split(';'))
-  return dict(row.split(' ', 1) for row in rows)
+def read_names(path: pathlib.Path) -> dict[str, str]:
+  """Reads the English names of codes, with lines like `en English`."""
+  lines = path.read_text(encoding='utf-8').splitlines()
+  return dict(line.split(' ', 1) for line in lines)
 
 
 # --- Facts ------------------------------------------------------------------
@@ -358,8 +234,8 @@ def all_facts(
   countries: dict[str, dict[str, Any]], report: Report
 ) -> Iterator[Fact]:
   """Yields the facts of all countries, some of them more than once."""
-  languages = table(LANGUAGES)
-  currencies = table(CURRENCIES)
+  languages = read_names(TABLES / 'languages.txt')
+  currencies = read_names(TABLES / 'currencies.txt')
   provinces = assign_provinces(countries, report)
   for code, record in countries.items():
     name = record['name']
@@ -401,7 +277,7 @@ def all_facts(
 def border_facts(
   code: str, countries: dict[str, dict[str, Any]], report: Report
 ) -> Iterator[Fact]:
-  """Yields the borders of one country, as the source has them."""
+  """Yields the borders of one country as in the source."""
   shorter = {record['ISO']['alpha2']: c for c, record in countries.items()}
   name = countries[code]['name']
   for neighbour in texts(countries[code].get('borders')):
@@ -417,7 +293,7 @@ def border_facts(
 
 
 def region_facts(country: Entity, record: dict[str, Any]) -> Iterator[Fact]:
-  """Yields where a country lies, and how these places lie in each other."""
+  """Yields the regions of a country, and which region is part of which."""
   outer: Entity | None = None
   for field, kind in (
     ('region', 'region'),
@@ -435,7 +311,7 @@ def region_facts(country: Entity, record: dict[str, Any]) -> Iterator[Fact]:
 def assign_provinces(
   countries: dict[str, dict[str, Any]], report: Report
 ) -> dict[str, list[str]]:
-  """The names of each country's provinces, after the corrections above."""
+  """Returns the names of each country's provinces, with corrections."""
   andorra = {without_accents(p) for p in texts(countries['AND']['provinces'])}
   provinces: dict[str, list[str]] = collections.defaultdict(list)
   for code, record in countries.items():
@@ -470,7 +346,7 @@ def assign_provinces(
 
 
 def without_accents(text: str) -> str:
-  """The text with plain letters only, for comparing spellings."""
+  """Removes accents, to compare spellings."""
   return ''.join(
     c
     for c in unicodedata.normalize('NFD', text)
@@ -479,7 +355,7 @@ def without_accents(text: str) -> str:
 
 
 def offset(zone: str) -> str:
-  """One spelling for `UTC`, `UTC+4` and a real minus: `UTC-04:00`."""
+  """Spells `UTC`, `UTC+4` and a minus sign uniformly: `UTC-04:00`."""
   zone = zone.replace('\N{MINUS SIGN}', '-')
   if zone == 'UTC':
     return 'UTC+00:00'
@@ -487,7 +363,7 @@ def offset(zone: str) -> str:
 
 
 def describe(head: Entity, tail: Entity) -> str:
-  """A border for the printed report."""
+  """Describes a border for the printed report."""
   return f'{head.name} - {tail.name}'
 
 
@@ -495,7 +371,7 @@ def describe(head: Entity, tail: Entity) -> str:
 
 
 def unique_labels(entities: Iterable[Entity]) -> dict[Entity, str]:
-  """One label for each entity, with a suffix where a plain one is taken."""
+  """Returns a label for each entity, with a suffix if its name is taken."""
   by_name: dict[str, list[Entity]] = collections.defaultdict(list)
   for entity in sorted(entities):
     by_name[entity.name].append(entity)
@@ -514,7 +390,7 @@ def unique_labels(entities: Iterable[Entity]) -> dict[Entity, str]:
 
 
 def suffix(entity: Entity, same_kind: int) -> str:
-  """What tells an entity from others with its name."""
+  """Returns what distinguishes an entity from others with its name."""
   if entity.kind == 'province':
     return f'province of {entity.owner}'
   if entity.kind == 'city' and same_kind > 1:
@@ -526,11 +402,11 @@ def suffix(entity: Entity, same_kind: int) -> str:
 
 
 def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
-  """Holds out a share of every relation; train keeps every entity.
+  """Holds out a share of every relation, so that train keeps every entity.
 
   Args:
     triples: sorted and distinct.
-    seed: decides which ones are held out.
+    seed: the seed of the selection.
 
   Returns:
     The sorted triples of train, valid and test.
@@ -560,7 +436,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
 
 
 def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
-  """Whether the entities of a group occur in train without it, too."""
+  """Returns whether the entities of a group also occur outside of it."""
   own = collections.Counter(e for h, _, t in group for e in (h, t))
   return all(uses[entity] > count for entity, count in own.items())
 
@@ -589,7 +465,7 @@ def write(
 def readme(
   parts: dict[str, list[Triple]], report: Report, mirrored: int, seed: int
 ) -> str:
-  """The text of README.md."""
+  """Returns the text of README.md."""
   triples = sorted(triple for part in parts.values() for triple in part)
   split_rows = []
   for name in SPLITS:
@@ -620,7 +496,8 @@ def readme(
     for path in distribution.files or ()
     if path.name == 'LICENSE'
   ]
-  return README.format(
+  template = (TABLES / 'README.template.md').read_text(encoding='utf-8')
+  return template.format(
     triples=len(triples),
     entities=len({entity for h, _, t in triples for entity in (h, t)}),
     relations=len(RELATIONS),

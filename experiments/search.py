@@ -3,10 +3,9 @@
     python -m experiments.search --config=configs/fb15k237_cpu.py --out=search \
       --set model.dropout=0.2,0.3 --set train.target_mass=0.9,0.5
 
-Ranks the combinations by their best validation, as training does with its
-checkpoints, and writes search.json and search.md. Each has a work folder in
-`--out`, so that a search that was stopped goes on where it was. The test split
-is not looked at.
+Sorts the combinations by their best validation and writes search.json and
+search.md. Each has a work folder in `--out`, so that the same command continues
+an interrupted search. The test split is not used.
 """
 
 import argparse
@@ -25,20 +24,20 @@ from coke_jax.storage import json_files, workdir
 from experiments.paper import formats
 from experiments.paper import options as options_lib
 
-# Of the valid split; the first of them that a task has decides.
+# Metrics of the valid split; the first that a task has decides.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
-# Several trainings share a GPU.
+# Several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
 
 def combinations(grid: Sequence[str]) -> list[dict[str, str]]:
-  """All choices of one value for each field.
+  """Returns all choices of one value for each field.
 
   Args:
     grid: texts like 'model.dropout=0.2,0.3'.
 
   Raises:
-    ValueError: a text of another form, or a field twice.
+    ValueError: a text has another form, or a field is given twice.
   """
   fields: dict[str, list[str]] = {}
   for text in grid:
@@ -56,7 +55,7 @@ def combinations(grid: Sequence[str]) -> list[dict[str, str]]:
 
 
 def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
-  """Trains one combination in a process of its own; says whether it worked."""
+  """Trains one combination in a process; returns whether it succeeded."""
   folder = out / _name(chosen)
   out.mkdir(parents=True, exist_ok=True)
   with (out / f'{folder.name}.log').open('w', encoding='utf-8') as log:
@@ -79,11 +78,11 @@ def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
 
 
 def best_validation(folder: pathlib.Path) -> dict[str, Any]:
-  """The line of metrics.jsonl whose checkpoint was kept as the best.
+  """Reads the validation whose checkpoint was kept as the best.
 
   Returns:
-    Its `step` and `epoch`; `hits@10`, and what the best was chosen by, `mrr` or
-    `mean_quantile`.
+    Its `step` and `epoch`, `hits@10`, and `mrr` or `mean_quantile`, by which
+    the best checkpoint is chosen.
   """
   kept = json_files.read_json(folder / 'results_valid.json')['step']
   line = next(
@@ -91,7 +90,7 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
     for line in workdir.Workdir(folder).metrics().read()
     if line['kind'] == 'valid' and line['step'] == kept
   )
-  measured = line.get('both', line)  # of both sides of triples; of paths
+  measured = line.get('both', line)  # triples have metrics of both sides
   return {
     'step': kept,
     'epoch': line['epoch'],
@@ -100,7 +99,7 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
-  """Writes both files; gives the table, the best combination first."""
+  """Writes both files; returns the table, the best combination first."""
   metrics = [name for name in METRICS if name in tried[0]]
   tried = sorted(tried, key=lambda one: -one[metrics[0]])
   json_files.write_json(out / 'search.json', {'tried': tried})
@@ -120,7 +119,7 @@ def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-  """Searches what the flags ask for."""
+  """Trains all combinations and prints the table."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -130,14 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     action='append',
     default=[],
     metavar='FIELD=VALUE,VALUE',
-    help='values to try for a field; may be given for several',
+    help='values to try for a field; may be repeated',
   )
   parser.add_argument(
     '--parallel',
     type=options_lib.positive,
     default=1,
     metavar='N',
-    help='trainings at the same time; default: 1',
+    help='simultaneous trainings; default: 1',
   )
   parser.add_argument(
     '--out', type=pathlib.Path, required=True, help='folder for all results'

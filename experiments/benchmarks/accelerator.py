@@ -12,7 +12,6 @@
 """
 
 import argparse
-import importlib.metadata
 import json
 import math
 import pathlib
@@ -25,15 +24,14 @@ from typing import Any
 import jax
 import ml_collections
 
-from coke_jax import parallel, tasks
+from coke_jax import tasks
 from coke_jax.plots import draw
 from coke_jax.storage import json_files
 from coke_jax.training import run
 from experiments.benchmarks import stopwatch
 from experiments.paper import options as options_lib
-from experiments.paper import settings
+from experiments.paper import provenance, settings
 
-PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'numpy')
 ROWS_IN_TRAINING = 1024
 LEARNING_RATE = 1e-3  # for the larger batches; the paper's is for 512 instances
 # Rows, operands, rows of a batch. The first setting is the one that is trained.
@@ -44,16 +42,6 @@ MEASURED = (
   ('instance', 'float32', 512),
 )
 RESERVE_SECONDS = 60  # for compiling, the last ranking, and pictures
-
-
-def describe() -> dict[str, Any]:
-  """Returns versions and devices."""
-  return {
-    'python': sys.version.split()[0],
-    **{name: importlib.metadata.version(name) for name in PACKAGES},
-    'devices': parallel.describe_devices(),
-    'platform': jax.default_backend(),
-  }
 
 
 def make_config(smoke: bool) -> ml_collections.ConfigDict:
@@ -85,21 +73,8 @@ def measure_all(
     timed = stopwatch.time_training(
       variant, task, seconds=0.1 if smoke else 5.0
     )
-    epoch = timed['seconds_per_epoch']
-    measured.append(
-      {
-        'rows': rows,
-        'dtype': dtype,
-        'batch_size': variant.train.batch_size,
-        'steps': timed['timed_steps'],
-        'seconds_per_step': timed['seconds_per_step'],
-        'seconds_per_epoch': epoch,
-        'epochs_per_hour': 3600 / epoch,
-        'rows_per_second': timed['rows'] / epoch,
-        'instances_per_second': timed['instances'] / epoch,
-        'compile_seconds': timed['compile_seconds'],
-      }
-    )
+    size = variant.train.batch_size
+    measured.append({'rows': rows, 'dtype': dtype, 'batch_size': size, **timed})
     print(json.dumps(measured[-1]))
   return measured
 
@@ -124,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   )
   given = parser.parse_args(arguments)
   started = time.monotonic()
-  found = describe()
+  found = {**provenance.describe(), 'platform': jax.default_backend()}
   print(json.dumps(found))
   if found['platform'] == 'cpu' and not given.smoke:
     sys.exit('error: no GPU or TPU found: expected one, or --smoke')

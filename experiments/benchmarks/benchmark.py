@@ -59,20 +59,6 @@ def make_parser() -> argparse.ArgumentParser:
     help='turns of each setting; default: 3',
   )
   parser.add_argument(
-    '--steps',
-    type=options_lib.positive,
-    default=1,
-    metavar='N',
-    help='the least training steps in a round; default: 1',
-  )
-  parser.add_argument(
-    '--seconds',
-    type=float,
-    default=5.0,
-    metavar='S',
-    help='the least seconds of a round of training; default: 5',
-  )
-  parser.add_argument(
     '--smoke',
     action='store_true',
     help='tiny random data and models, 2 rounds: shows that the script runs',
@@ -166,9 +152,7 @@ def make_groups(
   reason = data_sets.why_random()
   if reason:
     print(f'{plan.DATASET}: random data with the same counts ({reason})')
-  base = plan.Setting(
-    'training', steps=given.steps, seconds=given.seconds, random=bool(reason)
-  )
+  base = plan.Setting('training', random=bool(reason))
   groups = []
   if 'training' in given.parts:
     groups += [

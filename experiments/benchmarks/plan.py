@@ -53,7 +53,6 @@ class Setting:
     threads: the number of cores to use; 0 for all.
     dtype: operands of the model's products, float32 or bfloat16.
     rows: `config.train.rows`.
-    steps: the least steps in a round of training.
     seconds: the least seconds in a round of training.
   """
 
@@ -67,7 +66,6 @@ class Setting:
   threads: int = 0
   dtype: str = 'float32'
   rows: str = 'instance'
-  steps: int = 1
   seconds: float = 5.0
 
 
@@ -118,7 +116,6 @@ def smoke_groups(variants: Sequence[str]) -> list[Group]:
     num_layers=1,
     batch_size=64,
     threads=1,  # more would wait for each other longer than they work
-    steps=2,
     seconds=0.0,
   )
   chosen = [name for name in variants if name in SMOKE_VARIANTS]

@@ -14,31 +14,29 @@ from experiments.paper import formats
 Record = dict[str, Any]
 
 _MEBIBYTE = 2**20
+# Header, name and format of each column behind the name of the setting.
 _TRAINING = (
-  'setting',
-  'measured',
-  'ms/step',
-  'spread',
-  'instances/s',
-  'queries/s',
-  'epochs/h',
-  'GFLOP/s',
-  'of large products',
-  'peak memory, MiB',
-  'compile, s',
-  'times torch float32',
-  'times our instance mode',
+  ('ms/step', 'milliseconds_per_step', ',.1f'),
+  ('spread', 'spread', '.0%'),
+  ('instances/s', 'instances_per_second', ',.0f'),
+  ('queries/s', 'queries_per_second', ',.0f'),
+  ('epochs/h', 'epochs_per_hour', ',.2f'),
+  ('GFLOP/s', 'gflops', ',.1f'),
+  ('of large products', 'share_of_large_products', '.0%'),
+  ('peak memory, MiB', 'peak_memory_mebibytes', ',.0f'),
+  ('compile, s', 'compile_seconds', '.1f'),
+  ('times torch float32', 'times_torch_float32', '.2f'),
+  ('times our instance mode', 'times_instance_mode', '.2f'),
 )
 _EVALUATION = (
-  'setting',
-  'queries',
-  'seconds',
-  'spread',
-  'products alone, s',
-  'share outside',
-  'queries/s',
-  'peak memory, MiB',
-  'compile, s',
+  ('queries', 'queries', ','),
+  ('seconds', 'seconds', ',.2f'),
+  ('spread', 'spread', '.0%'),
+  ('products alone, s', 'product_seconds', ',.2f'),
+  ('share outside', 'share_outside_products', '.1%'),
+  ('queries/s', 'queries_per_second', ',.0f'),
+  ('peak memory, MiB', 'peak_memory_mebibytes', ',.0f'),
+  ('compile, s', 'compile_seconds', '.1f'),
 )
 
 
@@ -191,56 +189,24 @@ def render(results: Record) -> str:
 
 def _table(groups: list[Record]) -> str:
   evaluation = groups[0]['members'][0]['setting']['kind'] == 'evaluation'
+  columns = _EVALUATION if evaluation else _TRAINING
   lines = []
   for group in groups:
     for member in group['members']:
       if member['setting']['kind'] == 'matrices':
         continue
-      summary = member.get('summary')
-      cells = (
-        [f'failed: {member["error"]}']
-        if summary is None
-        else _evaluation_cells(summary)
-        if evaluation
-        else _training_cells(summary)
-      )
+      if summary := member.get('summary'):
+        cells = [_cell(summary[name], form) for _, name, form in columns]
+      else:
+        failed = f'failed: {member["error"]}'
+        cells = [failed, *[''] * (len(columns) - 1)]
       label = [] if evaluation else [member['label']]
       lines.append([group['title'], *label, *cells])
-  header = _EVALUATION if evaluation else _TRAINING
-  lines = [line + [''] * (len(header) - len(line)) for line in lines]
-  return formats.markdown_table(header, lines)
+  header = ['setting'] if evaluation else ['setting', 'measured']
+  return formats.markdown_table(header + [one for one, _, _ in columns], lines)
 
 
-def _training_cells(summary: Record) -> list[str]:
-  return [
-    f'{summary["milliseconds_per_step"]:,.1f}',
-    f'{summary["spread"]:.0%}',
-    f'{summary["instances_per_second"]:,.0f}',
-    f'{summary["queries_per_second"]:,.0f}',
-    f'{summary["epochs_per_hour"]:,.2f}',
-    f'{summary["gflops"]:,.1f}',
-    _optional(summary['share_of_large_products'], '.0%'),
-    f'{summary["peak_memory_mebibytes"]:,.0f}',
-    f'{summary["compile_seconds"]:.1f}',
-    _optional(summary['times_torch_float32'], '.2f'),
-    _optional(summary['times_instance_mode'], '.2f'),
-  ]
-
-
-def _evaluation_cells(summary: Record) -> list[str]:
-  return [
-    f'{summary["queries"]:,}',
-    f'{summary["seconds"]:,.2f}',
-    f'{summary["spread"]:.0%}',
-    f'{summary["product_seconds"]:,.2f}',
-    f'{summary["share_outside_products"]:.1%}',
-    f'{summary["queries_per_second"]:,.0f}',
-    f'{summary["peak_memory_mebibytes"]:,.0f}',
-    f'{summary["compile_seconds"]:.1f}',
-  ]
-
-
-def _optional(value: float | None, form: str) -> str:
+def _cell(value: float | None, form: str) -> str:
   return '-' if value is None else format(value, form)
 
 

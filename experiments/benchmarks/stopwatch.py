@@ -168,8 +168,9 @@ def time_training(
     least: the least steps of each length of sequences.
 
   Returns:
-    `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `compile_seconds`,
-    and the `steps` of the whole training; `rows` and `instances` of an epoch.
+    `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `epochs_per_hour`,
+    `rows_per_second`, `instances_per_second`, `compile_seconds`, and `steps`
+    of the whole training.
   """
   steps = Steps(config, task)
   stopwatch = Stopwatch(steps)
@@ -179,10 +180,11 @@ def time_training(
     'timed_steps': sum(counts.values()),
     'seconds_per_step': epoch / sum(stopwatch.batches.values()),
     'seconds_per_epoch': epoch,
+    'epochs_per_hour': 3600 / epoch,
+    'rows_per_second': len(steps.training_set.queries) / epoch,
+    'instances_per_second': steps.training_set.num_instances / epoch,
     'compile_seconds': stopwatch.compile_seconds,
     'steps': steps.num_steps,
-    'rows': len(steps.training_set.queries),
-    'instances': steps.training_set.num_instances,
   }
 
 

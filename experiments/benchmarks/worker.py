@@ -52,7 +52,7 @@ class Training:
       self._stepper.whole_last_block,
     )
     self._stopwatch = stopwatch.Stopwatch(self._stepper)
-    self._steps = self._stopwatch.round_steps(setting.seconds, setting.steps)
+    self._steps = self._stopwatch.round_steps(setting.seconds)
     batches = self._stopwatch.batches
     training_set = self._stepper.training_set
     return {

@@ -3,9 +3,12 @@
 #   accelerator: TPU
 #   jupytext:
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: accelerator
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -15,14 +18,14 @@
 # %% [markdown]
 # # CoKE on a TPU or GPU
 #
-# Installs coke_jax, looks at the devices, trains, asks and draws. For Google
+# Installs coke_jax, lists the devices, trains, predicts and draws. For Google
 # Colab (*Runtime, Change runtime type*: a TPU or a GPU), and for any other
 # machine with or without an accelerator.
 
 # %% tags=["skip-execution"]
-# Where the package is: the folder of a clone (uploaded, or on a mounted
-# drive), a wheel, or git+https://<a repository>. jax itself is left as it is:
-# Colab's fits its accelerator.
+# The package: the folder of a clone (uploaded, or on a mounted drive), a wheel,
+# or git+https://<a repository>. jax is not upgraded, because the version of
+# Colab is built for its accelerator.
 SOURCE = '.'
 # %pip install --quiet "$SOURCE" matplotlib scikit-learn pandas
 
@@ -47,9 +50,9 @@ print('training on', parallel.describe_devices())
 # ## Settings
 #
 # `countries` ships with the package and takes minutes on a CPU; `FB15k-237` and
-# other sets are downloaded. These settings learn fast; the paper's own, of
-# hundreds of epochs, are in `configs/`. The same cells continue an interrupted
-# run, also after a restart, if `FOLDER` is on a drive that stays.
+# other data sets are downloaded. These settings train in few epochs; those of
+# the paper, with hundreds of epochs, are in `configs/`. The same cells continue
+# an interrupted run, also after a restart if `FOLDER` is on a persistent drive.
 
 # %%
 DATASET = 'countries'  # or 'FB15k-237', 'WN18RR', 'CoDEx-S', ...
@@ -69,7 +72,7 @@ settings.train.validate_every_epochs = 10
 # A batch is shared by all devices, whatever their number.
 settings.train.batch_size = 512 * parallel.num_devices()
 
-if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # to try the notebook
+if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
   settings.model.num_layers = 1
   settings.model.hidden_size = 32
   settings.model.feed_forward_size = 64
@@ -79,25 +82,25 @@ if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # to try the notebook
 # %% [markdown]
 # ## Train
 #
-# The first step compiles. The best checkpoint by the valid split is kept, and
-# ranks the test split in the end.
+# The first step compiles. Afterwards the checkpoint with the best validation
+# ranks the test split.
 
 # %%
 run.train_and_evaluate(settings, FOLDER)
 
 # %% [markdown]
-# ## Ask
+# ## Predict
 
 # %%
 model = coke_jax.load(FOLDER)
 words = model.data.vocabulary
-first = np.asarray(model.data.test)[0]  # of the test triples, as ids
+first = np.asarray(model.data.test)[0]  # a test triple, as ids
 head, relation, tail = (
   words.entities[first[0]],
   words.relations[first[1]],
   words.entities[first[2]],
 )
-print(f'{head}, {relation}: what? (the test split says {tail})')
+print(f'{head}, {relation}, ? (in the test split: {tail})')
 model.predict((head, relation, '?'), top=5).to_pandas()
 
 # %%
@@ -106,8 +109,8 @@ model.rank((head, relation, tail)).to_pandas()
 # %% [markdown]
 # ## Draw
 #
-# Training curves, ranks by relation category, and a map of one entity in all
-# its contexts: the one that most training triples hold.
+# Training curves, ranks by relation category, and a map of the contextual
+# embeddings of the most frequent entity.
 
 # %%
 counts = np.bincount(np.asarray(model.data.train)[:, [0, 2]].reshape(-1))
@@ -118,7 +121,7 @@ for path in written:
     IPython.display.display(IPython.display.Image(str(path), width=700))
 
 # %% [markdown]
-# ## Keep it
+# ## Export
 #
 # The model as plain files, to download or publish; `coke_jax.load` reads them.
 

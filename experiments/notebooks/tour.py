@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -14,11 +16,11 @@
 # %% [markdown]
 # # A tour of coke_jax
 #
-# From files of triples to a trained model and what it can be asked, on the
-# graph of the world's countries that ships with the package. Runs on a laptop
-# in a few minutes; nothing is downloaded.
+# From files of triples to a trained model and its predictions, on the graph of
+# the world's countries that ships with the package. Takes a few minutes on a
+# laptop and downloads nothing.
 #
-# Needs `pip install '.[plots]' pandas`, from a clone of the repository.
+# Requires `pip install '.[plots]' pandas` in a clone of the repository.
 
 # %%
 import pathlib
@@ -28,29 +30,30 @@ import jax
 import numpy as np
 
 import coke_jax
-from coke_jax import config, tasks
+from coke_jax import config
 from coke_jax.data import benchmarks, queries, triple_files
 from coke_jax.evaluate import link_prediction
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
+from coke_jax.model import encoder
 from coke_jax.storage import workdir
 from coke_jax.training import run
 
 print('coke_jax', coke_jax.__version__, 'on', jax.devices())
 
 # %% [markdown]
-# ## 1. Ask a model
+# ## 1. Predict
 #
 # A small model ships with the package. It was trained on paths of one and two
-# relations, so that it answers questions of one and two hops. `known_in` says
-# whether a split of the data gives the answer already.
+# relations, so that it answers questions of one and two hops. `known_in` names
+# the split of the data that contains the answer, if one does.
 
 # %%
 model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
 model.predict(('Kenya', 'region', '?'), top=3).to_pandas()
 
 # %%
-# Questions can have two hops, ask for the head, and come in any number.
+# Several questions at once: one with two hops, one for the head.
 questions = [
   ('Mali', 'borders', 'currency', '?'),
   ('?', 'subregion', 'Western Europe'),
@@ -58,7 +61,7 @@ questions = [
 model.predict(questions, top=4).to_pandas()
 
 # %%
-# Only what no split knows; only entities of the right type.
+# Only answers that are in no split, and only entities of the right type.
 model.predict(
   ('Japan', 'official_language', '?'),
   top=3,
@@ -69,8 +72,8 @@ model.predict(
 # %% [markdown]
 # ## 2. Rank facts
 #
-# Where does the right answer stand among all entities that are not known to
-# fit? These are the ranks behind MRR and hits@k.
+# The rank of the right answer among all entities that are not known to be
+# answers, too. MRR and hits@k are computed from these ranks.
 
 # %%
 model.rank(
@@ -78,10 +81,10 @@ model.rank(
 ).to_pandas()
 
 # %% [markdown]
-# ## 3. Look inside
+# ## 3. Contextual embeddings
 #
-# The embedding of an entity depends on its context: here are the final hidden
-# states of Kenya in two facts, and how alike they are.
+# The embedding of an entity depends on its context. These are the final hidden
+# states of Kenya in two facts, and their cosine similarity.
 
 # %%
 states = model.embed(
@@ -98,9 +101,9 @@ print(f'cosine of the two Kenyas: {cosine:.2f}')
 # %% [markdown]
 # ## 4. Data
 #
-# A graph is three files of triples. Labels become ids, `[entities | relations |
-# MASK, PAD]`, and triples become queries: token rows with one MASK, and the
-# entities that fit there.
+# A graph consists of three files of triples. Labels become ids, `[entities |
+# relations | MASK, PAD]`, and triples become queries: rows of tokens with one
+# MASK, and the entities that are answers.
 
 # %%
 countries = triple_files.read_graph(
@@ -120,8 +123,7 @@ print(int(distinct.num_answers[row]), 'answers')
 # %% [markdown]
 # ## 5. Train
 #
-# The same as `python -m coke_jax.main`, from Python. Here for a moment only: a
-# smaller model, a few epochs.
+# The same as `python -m coke_jax.main`, with a smaller model and a few epochs.
 
 # %%
 settings = config.default_config()
@@ -138,8 +140,8 @@ folder = pathlib.Path(tempfile.mkdtemp()) / 'tour'
 run.train_and_evaluate(settings, folder)
 
 # %% [markdown]
-# The work folder holds all there is to know, and `load` all that is needed to
-# ask.
+# The work folder contains settings, data, checkpoints, metrics and results;
+# `load` reads the model from it.
 
 # %%
 sorted(path.name for path in folder.iterdir() if not path.name.startswith('.'))
@@ -149,14 +151,13 @@ mine = coke_jax.load(folder)
 mine.predict(('Kenya', 'region', '?'), top=3).to_pandas()
 
 # %% [markdown]
-# ## 6. The pieces
+# ## 6. Evaluate
 #
-# Ranks can be had for any model and queries; the protocols are ordinary code.
+# The evaluation protocols can be called for any model and queries.
 
 # %%
-place = workdir.Workdir(folder)
-task = tasks.make_task(place.config(), place.data())
-params, step = workdir.load_best_params(place.config(), task, place)
+files = workdir.Workdir(folder)
+params, step = files.best_params(encoder.param_shapes(mine.encoder))
 ranker = ranker_lib.Ranker(mine.encoder)
 ranks = link_prediction.LinkPrediction(countries).rank(ranker, params, 'test')
 metrics = ranks_lib.rank_metrics(ranks.realistic, ranks.candidates)
