@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import small
 
-from coke_jax import tasks
-from coke_jax.cli import commands
+from coke_jax import errors, tasks
 from coke_jax.model import encoder
 from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, run, train_state
@@ -144,9 +143,7 @@ def test_no_valid_split(tmp_path, rows):
 
 def test_no_train_split(tmp_path):
   config = small_config(tmp_path, train=[], valid=RING)
-  with pytest.raises(
-    commands.EXPECTED_ERRORS, match=r'train\.txt: contains no triple'
-  ):
+  with pytest.raises(errors.CokeError, match=r'train\.txt: contains no triple'):
     train(tmp_path, config)
   assert not (tmp_path / 'work').exists()
 
@@ -186,5 +183,5 @@ def test_the_progress_of_another_version_is_refused(tmp_path, monkeypatch):
   monkeypatch.setattr(
     loop_lib.Progress, '__init__', lambda self, *, step=0: None
   )
-  with pytest.raises(commands.EXPECTED_ERRORS, match='another version'):
+  with pytest.raises(errors.CokeError, match='another version'):
     train(tmp_path, config)
