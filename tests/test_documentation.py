@@ -92,6 +92,6 @@ def test_every_package_is_in_the_architecture():
   page = (ROOT / 'docs' / 'architecture.md').read_text(encoding='utf-8')
   for path in (ROOT / 'coke_jax').iterdir():
     if path.is_dir() and (path / '__init__.py').exists():
-      assert f'| `{path.name}/` |' in page
+      assert f'`{path.name}/`' in page
     elif path.suffix == '.py' and path.stem not in ('__init__', 'version'):
-      assert f'| `{path.name}` |' in page
+      assert f'`{path.name}`' in page
