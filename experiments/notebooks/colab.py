@@ -3,12 +3,9 @@
 #   accelerator: TPU
 #   jupytext:
 #     formats: ipynb,py:percent
-#     notebook_metadata_filter: accelerator
 #     text_representation:
 #       extension: .py
 #       format_name: percent
-#       format_version: '1.3'
-#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
