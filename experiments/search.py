@@ -8,7 +8,6 @@ search.md. Each has a work folder in `--out`, so that the same command continues
 an interrupted search. The test split is not used.
 """
 
-import argparse
 import concurrent.futures
 import itertools
 import json
@@ -120,9 +119,7 @@ def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
   """Trains all combinations and prints the table."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--config', required=True, help='a file of configs/')
   parser.add_argument(
     '--set',

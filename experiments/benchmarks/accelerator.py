@@ -11,7 +11,6 @@
    curves.
 """
 
-import argparse
 import json
 import math
 import pathlib
@@ -81,9 +80,7 @@ def measure_all(
 
 def main(arguments: Sequence[str] | None = None) -> None:
   """Measures, trains and writes the results."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--out', type=pathlib.Path, required=True)
   parser.add_argument(
     '--work', type=pathlib.Path, required=True, help='the new work folder'

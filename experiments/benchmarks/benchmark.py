@@ -22,9 +22,7 @@ from experiments.paper import options as options_lib
 
 def make_parser() -> argparse.ArgumentParser:
   """Returns the parser of the flags."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument(
     '--parts',
     type=options_lib.list_of('part', {name: name for name in plan.PARTS}),

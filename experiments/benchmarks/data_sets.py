@@ -1,7 +1,5 @@
 """FB15k-237 if it is on this machine, or random data with the same counts."""
 
-import dataclasses
-
 import ml_collections
 import numpy as np
 
@@ -11,25 +9,9 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from experiments.benchmarks import plan
 from experiments.paper import settings as paper_settings
 
-
-@dataclasses.dataclass(frozen=True)
-class Counts:
-  """The counts of a data set.
-
-  Attributes:
-    entities: the number of entities.
-    relations: the number of relations.
-    lines: triples of train, valid and test.
-  """
-
-  entities: int
-  relations: int
-  lines: tuple[int, int, int]
-
-
 COUNTS = {
-  plan.DATASET: Counts(14_541, 237, (272_115, 17_535, 20_466)),
-  plan.TINY: Counts(50, 4, (300, 20, 20)),
+  plan.DATASET: benchmarks.BENCHMARKS[plan.DATASET],
+  plan.TINY: benchmarks.Benchmark(50, 4, (300, 20, 20)),
 }
 _TINY_MODEL = {
   'model.dropout': 0.0,  # compiles faster
@@ -69,9 +51,9 @@ def make_task(
   return tasks.make_task(config, tasks.read_data(config))
 
 
-def random_graph(counts: Counts, seed: int = 0) -> graph.KnowledgeGraph:
+def random_graph(counts: benchmarks.Benchmark) -> graph.KnowledgeGraph:
   """Draws triples uniformly, so that few queries have several answers."""
-  generator = np.random.default_rng(seed)
+  generator = np.random.default_rng(0)
 
   def triples(lines: int) -> np.ndarray:  # int32 [lines, 3]
     highest = [counts.entities, counts.relations, counts.entities]

@@ -1,6 +1,6 @@
 """Measures the memory of this process, in bytes.
 
-Outside Linux, only the peak since the start is known.
+Outside Linux, only the peak since the start of the process is known.
 """
 
 import contextlib
@@ -12,23 +12,20 @@ _STATUS = pathlib.Path('/proc/self/status')
 _RESET = pathlib.Path('/proc/self/clear_refs')
 
 
-def resident() -> int:
-  """Returns the current resident memory; 0 if not on Linux."""
-  return _status('VmRSS')
+class Growth:
+  """Measures how much the resident memory grows after it was created."""
 
+  def __init__(self) -> None:
+    with contextlib.suppress(OSError):  # not on Linux
+      _RESET.write_text('5')  # sets the peak to the current memory
+    self._before = _status('VmRSS')
 
-def peak() -> int:
-  """Returns the peak since `reset_peak`, or since the start of the process."""
-  if _STATUS.exists():
-    return _status('VmHWM')
-  most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-  return most * (1 if sys.platform == 'darwin' else 1024)
-
-
-def reset_peak() -> None:
-  """Sets the peak to the current memory; does nothing if not on Linux."""
-  with contextlib.suppress(OSError):
-    _RESET.write_text('5')
+  def peak(self) -> int:
+    """Returns the peak of the growth."""
+    if _STATUS.exists():
+      return _status('VmHWM') - self._before
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most * (1 if sys.platform == 'darwin' else 1024)
 
 
 def _status(field: str) -> int:

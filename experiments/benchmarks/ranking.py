@@ -27,8 +27,7 @@ class Evaluation:
     """
     config = data_sets.make_config(self._setting)
     self._task = data_sets.make_task(self._setting, config)
-    memory.reset_peak()
-    self._memory_before = memory.resident()
+    self._memory = memory.Growth()
     vocabulary = self._task.data.vocabulary
     model = tasks.build_model(config, vocabulary, self._task.max_length)
     self._ranker = ranker.Ranker(model, config.evaluate.batch_size)
@@ -63,7 +62,7 @@ class Evaluation:
   def finish(self) -> dict[str, Any]:
     """Returns `memory` and `device_memory`, as `worker.Training.finish`."""
     return {
-      'memory': memory.peak() - self._memory_before,
+      'memory': self._memory.peak(),
       'device_memory': stopwatch.peak_device_memory(),
     }
 

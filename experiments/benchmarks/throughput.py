@@ -8,7 +8,6 @@ validations. Writes experiments/results/throughput/<device>.json; the table is
 in docs/reproduction.md.
 """
 
-import argparse
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -42,9 +41,7 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
   """Measures the selected models and prints the table."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument(
     '--steps',
     type=options_lib.positive,

@@ -36,8 +36,7 @@ class Training:
     setting = self._setting
     config = data_sets.make_config(setting)
     task = data_sets.make_task(setting, config)
-    memory.reset_peak()
-    self._memory_before = memory.resident()
+    self._memory = memory.Growth()
     if setting.framework == 'torch':
       from experiments.benchmarks import torch_steps
 
@@ -80,10 +79,8 @@ class Training:
     Returns:
       `memory`, the bytes on top of libraries and data, and `device_memory`.
     """
-    from experiments.benchmarks import memory
-
     return {
-      'memory': memory.peak() - self._memory_before,
+      'memory': self._memory.peak(),
       'device_memory': self._stepper.device_memory(),
     }
 

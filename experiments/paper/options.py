@@ -67,12 +67,17 @@ class Options:
     ]
 
 
-def make_parser(description: str | None) -> argparse.ArgumentParser:
-  """Returns a parser of the flags that all scripts have."""
-  parser = argparse.ArgumentParser(
+def new_parser(description: str | None) -> argparse.ArgumentParser:
+  """Returns a parser without flags, with the docstring of a script as help."""
+  return argparse.ArgumentParser(
     description=description,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+  """Returns a parser of the flags that all scripts have."""
+  parser = new_parser(description)
   parser.add_argument(
     '--budget',
     required=True,

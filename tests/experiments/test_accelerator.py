@@ -1,4 +1,4 @@
-"""The script for accelerators, in its small form on a CPU."""
+"""Tests of the script for accelerators, with a tiny model on a CPU."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The benchmarks: that they run, that they compare equal models, and count."""
+"""Tests that the benchmarks run, compare equal models and count correctly."""
 
 import dataclasses
 import importlib
@@ -33,6 +33,7 @@ from experiments.benchmarks import (
   report,
   stopwatch,
 )
+from experiments.paper import document
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / 'experiments'
@@ -66,7 +67,7 @@ def tiny_setting(**changes):
 
 
 def tiny_task(paths):
-  """A config and a task with paths of one and two relations, or triples."""
+  """Returns a config and a task, with paths of 1 and 2 relations or triples."""
   setting = tiny_setting()
   config = data_sets.make_config(setting)
   if not paths:
@@ -153,7 +154,7 @@ def member(label, seconds, **setting):
       'steps': {'3': 4, '4': 1},
       'epoch': epoch,
     },
-    # Of an epoch of 2 seconds for each of these, half is spent on length 4.
+    # Half of each epoch is spent on sequences of length 4.
     'rounds': [
       {'step_seconds': {'3': one / 8, '4': one / 2}} for one in seconds
     ],
@@ -206,6 +207,15 @@ def test_numbers_of_a_table():
   assert 'failed: out of memory' in text
 
 
+@pytest.mark.parametrize('name', ['1-x-cpu', '1-x-cpu-avx2-only'])
+def test_the_kept_tables_are_those_of_the_kept_measurements(name):
+  path = document.RESULTS / 'benchmarks' / f'{name}.json'
+  results = json.loads(path.read_text(encoding='utf-8'))
+  for group in results['groups']:
+    report.summarize(group)
+  assert report.render(results) == path.with_suffix('.md').read_text()
+
+
 def test_the_plan():
   machine = {'platform': 'cpu', 'cores': 4, 'versions': {'torch': '2'}}
   parser = benchmark.make_parser()
@@ -244,7 +254,7 @@ def test_pytorch_that_is_asked_for_has_to_be_there():
 def test_random_data_have_the_published_counts(name):
   counts = data_sets.COUNTS[name]
   data = data_sets.random_graph(counts)
-  published.check_counts(  # knows all but the tiny one
+  published.check_counts(  # ignores the tiny one
     name,
     entities=data.vocabulary.num_entities,
     relations=data.vocabulary.num_relations,
@@ -255,7 +265,7 @@ def test_random_data_have_the_published_counts(name):
 
 
 def products(jaxpr):
-  """Operations of all products of two matrices in a program."""
+  """Counts the operations of all products of two matrices in a program."""
   total = 0
   for equation in jaxpr.eqns:
     vectors = any(operand.aval.ndim < 2 for operand in equation.invars)
@@ -302,7 +312,7 @@ def test_operations_are_those_of_the_program(length):
 
 
 def to_torch(params, torch):
-  """Our parameters under the names of the PyTorch model."""
+  """Returns the parameters with the names of the PyTorch model."""
   state = {
     'elements.weight': params['element_embedding'],
     'positions.weight': params['position_embedding'],
@@ -333,7 +343,7 @@ def to_torch(params, torch):
 
 @pytest.fixture
 def both():
-  """A training of ours, and the PyTorch one with the same parameters."""
+  """Returns a training and a PyTorch training with the same parameters."""
   torch = pytest.importorskip('torch')
   from experiments.benchmarks import torch_steps
 
@@ -345,7 +355,7 @@ def both():
   theirs = torch_steps.Steps(config, task)
   coke = tasks.build_model(config, task.data.vocabulary, task.max_length)
   generator = np.random.default_rng(1)
-  params = jax.tree.map(  # also biases are not 0, and scales are not 1
+  params = jax.tree.map(  # no zero biases, no unit scales
     lambda leaf: generator.normal(0.1, 0.2, leaf.shape).astype(np.float32),
     jax.eval_shape(lambda: encoder.init_params(coke, 0)),
   )
@@ -362,7 +372,7 @@ def test_both_models_are_equal(both):
 
   for batch in theirs.training_set.epoch(0):
     if (batch['answers'] == batches_lib.PAD_ANSWER).any():
-      break  # the filled-up one; its last rows do not count
+      break  # a batch with padding rows, which have no weight
   rows = int((batch['answers'][:, 0] >= 0).sum())
   tokens, position = batch['tokens'], batch['mask_position']
   ours = jax.jit(coke.apply)({'params': params}, tokens, position)[:rows]
@@ -378,7 +388,7 @@ def test_both_models_are_equal(both):
 
 
 def test_both_trainings_are_equal(both):
-  """Clipping, optimizer and schedule: the losses stay together."""
+  """Clipping, optimizer and schedule give the same losses."""
   config, coke, params, theirs = both
   transformation, _ = setup_lib.build_optimizer(
     config, round(2 * theirs.training_set.steps_per_epoch)
@@ -401,7 +411,7 @@ def test_both_trainings_are_equal(both):
     losses.append((metrics['loss'].item(), theirs.last_loss.item()))
   ours, torch_losses = np.array(losses).T
   np.testing.assert_allclose(ours, torch_losses, rtol=1e-4)
-  assert ours[-1] < ours[0] - 0.05  # something was learned
+  assert ours[-1] < ours[0] - 0.05  # the loss decreases
 
 
 def test_the_schedules_are_equal():
@@ -429,7 +439,7 @@ def test_operations_of_the_pytorch_model_are_those_of_the_program(both):
     SIZES['feed_forward_size'],
     whole_last_block=True,
   )
-  # Written as plain products, so that the counter sees those of attention.
+  # Attention as plain products, which the counter includes.
   plain = torch.nn.attention.SDPBackend.MATH
   with (
     torch.nn.attention.sdpa_kernel(plain),
@@ -503,7 +513,7 @@ def test_a_round_weighs_lengths_as_an_epoch_does(monkeypatch):
 
 
 class FakeWorker:
-  """In the place of a process: a step takes as long as its label says."""
+  """Replaces a process; its label is the time of a step."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)
@@ -557,7 +567,7 @@ def test_a_profile_adds_up_the_time_of_a_step():
     ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
     ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
     ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
-    # A product of the gradient: it comes out of the transposed entities.
+    # A product of the gradient, with the transposed entities.
     (
       'transpose(jvp(CoKE))/CoKE.entity_logits/transpose',
       'products with entities',

@@ -1,4 +1,4 @@
-"""The scripts that reproduce the paper, at their smallest budget."""
+"""Tests of the scripts for the paper's tables, at the smoke budget."""
 
 import fcntl
 import importlib
@@ -54,11 +54,13 @@ def run_script(name, *flags):
 
 @pytest.fixture(scope='session')
 def smoke(tmp_path_factory, request):
-  """The folder that `all.py --budget=smoke` leaves, for all workers."""
+  """Returns the output of `all --budget=smoke`, shared by all workers."""
   pytest.importorskip('matplotlib')
   pytest.importorskip('sklearn')
   shared = tmp_path_factory.getbasetemp()
-  if hasattr(request.config, 'workerinput'):  # pytest-xdist: a folder a worker
+  if hasattr(
+    request.config, 'workerinput'
+  ):  # pytest-xdist
     shared = shared.parent
   out = shared / 'smoke'
   with (shared / 'smoke.lock').open('w') as lock:
@@ -117,7 +119,7 @@ def test_numbers_are_those_of_the_work_folders(smoke):
     assert config['data']['max_path_length'] == row['max_path_length']
     measured = read(folder / 'results.json')
     assert row['numbers']['hits@10']['ours'] == measured['hits@10']
-    assert set(measured['by_length']) == {'1', '2'}  # asked all the same
+    assert set(measured['by_length']) == {'1', '2'}  # evaluated for both models
   rows = read(smoke / 'single_hop_from_paths.json')['rows']
   measured = read(smoke / 'runs' / rows[1]['runs'][0] / 'results.json')
   single = measured['single_edges']['both']
@@ -372,7 +374,7 @@ def test_fb15k237_has_one_setting_for_a_cpu():
 
 
 def test_the_kept_records_have_the_settings_of_the_budget(capsys):
-  """All but one, which is of an earlier setting for FB15k-237."""
+  """All but one, which has an earlier setting for FB15k-237."""
   out = settings.default_out('cpu')
   asked = options.Options('cpu', out)
   found = [

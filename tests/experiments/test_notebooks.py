@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and are what their text form says."""
+"""Tests that the notebooks run, and equal their text form."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def test_there_are_notebooks():
 
 @pytest.mark.parametrize('path', NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_text_form_is_the_same(path):
-  """Cell by cell; to mend it: `jupytext --sync experiments/notebooks/*.py`."""
+  """To repair it: `jupytext --sync experiments/notebooks/*.py`."""
   text = jupytext.read(path.with_suffix('.py'))
   cells = json.loads(path.read_text(encoding='utf-8'))['cells']
   assert [(cell.cell_type, cell.source) for cell in text.cells] == [
@@ -30,7 +30,7 @@ def test_the_text_form_is_the_same(path):
 
 @pytest.mark.parametrize('path', NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, tmp_path):
-  """As in Jupyter, but small and without the cells that install."""
+  """As in Jupyter, but with a small model and without installing."""
   target = tmp_path / path.name
   environment = {
     **os.environ,

@@ -1,4 +1,4 @@
-"""The search for settings: all combinations, ranked, and what goes wrong."""
+"""Tests of the search over settings: combinations, ranking, errors."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ def test_all_combinations():
 
 @pytest.fixture
 def data(tmp_path):
-  """Five entities that follow each other."""
+  """Writes a graph of five entities in a circle."""
   folder = tmp_path / 'data'
   folder.mkdir()
   lines = ''.join(f'e{i}\tnext\te{(i + 1) % 5}\n' for i in range(5))
