@@ -1,22 +1,16 @@
 """All settings of a run, with defaults, descriptions and validation."""
 
 import inspect
-import math
 import re
-from typing import Any
 
 import ml_collections
 
-from coke_jax import errors
+from coke_jax import config_checks
 
+ConfigError = config_checks.ConfigError
+flatten = config_checks.flatten
+validate = config_checks.validate
 
-class ConfigError(errors.CokeError, ValueError):
-  """A setting or flag is not valid, or needs a package that is missing."""
-
-
-KINDS = ('triples', 'paths', 'walks')
-ROWS = ('instance', 'query')
-DTYPES = ('float32', 'bfloat16')
 
 # Settings that may differ when a run continues. They affect its speed and its
 # output, but not the trained parameters.
@@ -85,6 +79,23 @@ def default_config() -> ml_collections.ConfigDict:
   # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
+  # Whether the MASK's input also holds the composition of the query: the
+  # complex product of the known entity and the relations. Not in the paper.
+  model.composition = False
+  # Whether a relation has a second embedding for queries for the head, with
+  # positions counted from the known entity. Not in the paper.
+  model.relation_directions = False
+  # Whether a dense layer, GELU and layer norm precede the product with the
+  # entity embeddings, as in the paper.
+  model.prediction_head = True
+  # Dropout rate at the input of the first block; negative: `model.dropout`.
+  model.input_dropout = -1.0
+  # Dropout rate on the vector that is multiplied with the entity embeddings.
+  model.output_dropout = 0.0
+  # Initial standard deviation of embeddings.
+  model.embedding_stddev = 0.02
+  # Initial standard deviation of kernels; 0: 1 / sqrt(size of the input).
+  model.kernel_stddev = 0.02
   # Recompute blocks in the backward pass: less memory, about a third slower.
   model.remat = False
 
@@ -97,6 +108,9 @@ def default_config() -> ml_collections.ConfigDict:
   train.batch_size = 512
   # Peak learning rate, between linear warm-up and linear decay to 0.
   train.learning_rate = 5e-4
+  # Factor on the learning rate of embeddings and entity biases. Not in the
+  # paper.
+  train.embedding_learning_rate_factor = 1.0
   # Fraction of all steps used for the warm-up.
   train.warmup_fraction = 0.1
   # Probability of the correct entity in the smoothed target distribution
@@ -171,93 +185,6 @@ def describe() -> list[tuple[str, str, str]]:
       fields.append((field, default, ' '.join(comment)))
     comment = []
   return fields
-
-
-def validate(config: ml_collections.ConfigDict) -> None:
-  """Checks the value of every setting.
-
-  Raises:
-    ConfigError: lists every field that is not valid, its value and the
-      expectation.
-  """
-  flat, wrong = flatten(config), []
-
-  def expect(field: str, holds: bool, expectation: str) -> None:
-    if not holds:
-      wrong.append(f'config.{field} is {flat[field]!r}: expected {expectation}')
-
-  data, model, train = config.data, config.model, config.train
-  for field, value in flat.items():
-    if isinstance(value, float):
-      expect(field, math.isfinite(value), 'a finite number')
-  for field in (
-    'data.walks_seed',
-    'data.walks_per_train_triple',
-    'data.walks_per_evaluation_triple',
-    'train.weight_decay',
-    'train.clip_norm',
-    'train.validate_every_epochs',
-    'train.early_stopping_validations',
-    'train.checkpoint_every_minutes',
-    'evaluate.batch_size',
-  ):
-    expect(field, flat[field] >= 0, 'at least 0')
-  for field in ('num_layers', 'hidden_size', 'feed_forward_size'):
-    expect(f'model.{field}', model[field] >= 1, 'at least 1')
-  for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
-    expect(f'train.{field}', train[field] >= 1, 'at least 1')
-  expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
-  for field in ('num_epochs', 'learning_rate'):
-    expect(f'train.{field}', train[field] > 0, 'above 0')
-  for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
-    expect(f'data.{field}', bool(data[field]), 'at least one character')
-  expect('data.name', bool(data.name), 'a name')
-  expect('data.kind', data.kind in KINDS, f'one of {KINDS}')
-  expect(
-    'data.columns',
-    sorted(data.columns.split()) == ['head', 'relation', 'tail'],
-    "the words head, relation and tail in the order of the files' columns",
-  )
-  expect(
-    'data.max_path_length',
-    data.max_path_length >= 1
-    and (data.kind != 'triples' or data.max_path_length == 1),
-    "1 for data.kind 'triples', else at least 1",
-  )
-  expect(
-    'model.num_heads',
-    model.num_heads >= 1 and model.hidden_size % model.num_heads == 0,
-    f'a divisor of model.hidden_size ({model.hidden_size})',
-  )
-  expect('model.dropout', 0 <= model.dropout < 1, '0 <= dropout < 1')
-  expect('model.dtype', model.dtype in DTYPES, f'one of {DTYPES}')
-  expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
-  expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
-  expect('train.target_mass', 0 < train.target_mass <= 1, '0 < mass <= 1')
-  expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
-  expect(
-    'train.query_weight_power',
-    train.rows == 'query' or train.query_weight_power == 1,
-    "1 unless train.rows is 'query'",
-  )
-  expect(
-    'train.early_stopping_validations',
-    train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
-    '0 because train.validate_every_epochs is 0',
-  )
-  if wrong:
-    raise ConfigError('\n'.join(wrong))
-
-
-def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:
-  """Returns the values by full field name: {'train.batch_size': 512, ...}."""
-  flat: dict[str, Any] = {}
-  for key, value in config.items():
-    if isinstance(value, ml_collections.ConfigDict):
-      flat.update({f'{key}.{k}': v for k, v in flatten(value).items()})
-    else:
-      flat[key] = value
-  return flat
 
 
 def from_dict(saved: dict) -> ml_collections.ConfigDict:

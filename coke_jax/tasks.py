@@ -146,4 +146,13 @@ def build_model(
     dropout=settings.dropout,
     dtype=jnp.dtype(settings.dtype),
     remat=settings.remat,
+    composition=settings.composition,
+    relation_directions=settings.relation_directions,
+    prediction_head=settings.prediction_head,
+    input_dropout=(
+      settings.dropout if settings.input_dropout < 0 else settings.input_dropout
+    ),
+    output_dropout=settings.output_dropout,
+    embedding_stddev=settings.embedding_stddev,
+    kernel_stddev=settings.kernel_stddev,
   )

@@ -17,6 +17,7 @@ LEVELS = (
   {'tasks'},
   {'storage', 'evaluate'},
   {'data', 'parallel', 'config'},
+  {'config_checks'},
   {'model', 'errors', 'version'},
 )
 # On top of a package of their own level: (importing, imported).

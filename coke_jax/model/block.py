@@ -22,6 +22,7 @@ class Attention(nn.Module):
   num_heads: int
   dropout: float
   dtype: Any
+  kernel_stddev: float = 0.02
 
   @nn.compact
   def __call__(
@@ -45,7 +46,10 @@ class Attention(nn.Module):
       float32 [B, Q, D].
     """
     width = x.shape[-1]
-    project = layers.Product(3 * width, self.dtype, name='query_key_value')
+    product = functools.partial(
+      layers.Product, dtype=self.dtype, stddev=self.kernel_stddev
+    )
+    project = product(3 * width, name='query_key_value')
     if query_states is None:
       query, key, value = jnp.split(project(x), 3, axis=-1)
     else:
@@ -63,7 +67,7 @@ class Attention(nn.Module):
     weights = layers.Dropout(self.dropout)(weights, train=train)
     mixed = layers.mix(weights, value)
     mixed = mixed.reshape(*mixed.shape[:2], width)
-    return layers.Product(width, self.dtype, name='output')(mixed)
+    return product(width, name='output')(mixed)
 
 
 class Block(nn.Module):
@@ -73,6 +77,7 @@ class Block(nn.Module):
   feed_forward_size: int
   dropout: float
   dtype: Any
+  kernel_stddev: float = 0.02
 
   @nn.compact
   def __call__(
@@ -101,16 +106,21 @@ class Block(nn.Module):
       query_states = take_position(x, query_positions)[:, None]
     residual = x if query_states is None else query_states
     attention = Attention(
-      self.num_heads, self.dropout, self.dtype, name='attention'
+      self.num_heads,
+      self.dropout,
+      self.dtype,
+      self.kernel_stddev,
+      name='attention',
     )
     mixed = attention(x, query_states, visible, train=train)
     x = layers.layer_norm('attention_norm')(residual + dropout(mixed))
     width = x.shape[-1]
-    hidden = layers.Product(self.feed_forward_size, self.dtype, name='hidden')(
-      x
+    product = functools.partial(
+      layers.Product, dtype=self.dtype, stddev=self.kernel_stddev
     )
+    hidden = product(self.feed_forward_size, name='hidden')(x)
     hidden = nn.gelu(hidden, approximate=False)
-    hidden = layers.Product(width, self.dtype, name='output')(hidden)
+    hidden = product(width, name='output')(hidden)
     return layers.layer_norm('feed_forward_norm')(x + dropout(hidden))
 
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from coke_jax.model import block as block_lib
-from coke_jax.model import layers
+from coke_jax.model import input_embedding, layers
 
 
 class CoKE(nn.Module):
@@ -37,8 +37,17 @@ class CoKE(nn.Module):
     feed_forward_size: F.
     dropout: the rate, the same in all layers.
     dtype: operands of products with weights, float32 or bfloat16.
-    remat: whether the backward pass recomputes each block instead of storing
-      its activations.
+    remat: recompute each block in the backward pass.
+    composition: whether the input at the MASK holds the composition of the
+      query, see `composition`.
+    relation_directions: whether relations have a second embedding for queries
+      for the head, see `input_embedding`.
+    prediction_head: whether a dense layer, GELU and layer norm precede the
+      product with the entity embeddings.
+    input_dropout: the rate on the first block's input. Default: `dropout`.
+    output_dropout: the rate on what is multiplied with the entity embeddings.
+    embedding_stddev: the initial standard deviation of embeddings.
+    kernel_stddev: the same of kernels; 0 gives 1 / sqrt(size of the input).
   """
 
   num_entities: int
@@ -52,31 +61,59 @@ class CoKE(nn.Module):
   dropout: float
   dtype: Any = jnp.float32
   remat: bool = False
+  composition: bool = False
+  relation_directions: bool = False
+  prediction_head: bool = True
+  input_dropout: float | None = None
+  output_dropout: float = 0.0
+  embedding_stddev: float = 0.02
+  kernel_stddev: float = 0.02
 
   def setup(self) -> None:  # noqa: D102
     width = self.hidden_size
     if width % self.num_heads:
-      raise ValueError(
-        f'hidden size {width}: expected a multiple of the {self.num_heads} '
-        'heads'
-      )
+      raise ValueError(f'hidden size {width}: not a multiple of the heads')
+    initial = layers.initializer(self.embedding_stddev)
+    num_relations = self.num_tokens - self.num_entities - 2
     self.element_embedding = self.param(
-      'element_embedding', layers.INITIALIZER, (self.num_tokens, width)
+      'element_embedding', initial, (self.num_tokens, width)
     )
     self.position_embedding = self.param(
-      'position_embedding', layers.INITIALIZER, (self.max_length, width)
+      'position_embedding', initial, (self.max_length, width)
     )
+    if self.composition:
+      self.composition_embedding = self.param(
+        'composition_embedding',
+        layers.initializer(1.0),
+        (2 * num_relations, width),
+      )
+    if self.relation_directions:
+      self.backward_relation_embedding = self.param(
+        'backward_relation_embedding', initial, (num_relations, width)
+      )
     self.embedding_norm = layers.layer_norm(None)
-    self.embedding_dropout = layers.Dropout(self.dropout)
+    self.embedding_dropout = layers.Dropout(
+      self.dropout if self.input_dropout is None else self.input_dropout
+    )
+    self.query_dropout = layers.Dropout(self.output_dropout)
     block: Any = block_lib.Block
     if self.remat:
       block = nn.remat(block, static_argnums=(4,))
     self.blocks = [
-      block(self.num_heads, self.feed_forward_size, self.dropout, self.dtype)
+      block(
+        self.num_heads,
+        self.feed_forward_size,
+        self.dropout,
+        self.dtype,
+        self.kernel_stddev,
+      )
       for _ in range(self.num_layers)
     ]
-    self.prediction_dense = layers.Product(width, self.dtype)
-    self.prediction_norm = layers.layer_norm(None)
+    if self.prediction_head:
+      self.prediction_dense = layers.Product(
+        width, self.dtype, self.kernel_stddev
+      )
+      self.prediction_norm = layers.layer_norm(None)
     self.entity_bias = self.param(
       'entity_bias', nn.initializers.zeros, (self.num_entities,)
     )
@@ -102,7 +139,8 @@ class CoKE(nn.Module):
       ValueError: K exceeds `max_length`.
     """
     hidden = self.masked_state(tokens, mask_position, train=train)
-    return self.entity_logits(self.transform(hidden))
+    transformed = self.query_dropout(self.transform(hidden), train=train)
+    return self.entity_logits(transformed)
 
   def entity_logits(
     self, transformed: jax.Array, start: Any = 0, count: int | None = None
@@ -190,7 +228,7 @@ class CoKE(nn.Module):
     return self.blocks[-1](x, visible, mask_position, train)[:, 0]
 
   def transform(self, hidden: jax.Array) -> jax.Array:
-    """Applies the prediction head's dense layer, GELU and layer norm.
+    """Applies the prediction head, if there is one: dense, GELU, layer norm.
 
     Args:
       hidden: float32 [B, D], final hidden states of masked positions.
@@ -198,6 +236,8 @@ class CoKE(nn.Module):
     Returns:
       float32 [B, D].
     """
+    if not self.prediction_head:
+      return hidden
     hidden = nn.gelu(self.prediction_dense(hidden), approximate=False)
     return self.prediction_norm(hidden)
 
@@ -210,10 +250,19 @@ class CoKE(nn.Module):
         f'sequences of {length} tokens: expected at most {self.max_length}, '
         'the max_length of the model'
       )
-    x = jnp.take(self.element_embedding, tokens, axis=0)
-    x = self.embedding_norm(x + self.position_embedding[None, :length])
+    visible = tokens != self.pad_id
+    x = input_embedding.embed_tokens(
+      tokens,
+      visible,
+      self.num_entities,
+      self.element_embedding,
+      self.position_embedding,
+      self.backward_relation_embedding if self.relation_directions else None,
+      self.composition_embedding if self.composition else None,
+    )
+    x = self.embedding_norm(x)
     x = self.embedding_dropout(x, train=train)
-    return x, tokens != self.pad_id
+    return x, visible
 
 
 def count_parameters(params: Any) -> int:

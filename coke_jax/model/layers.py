@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 _LAYER_NORM_EPSILON = 1e-12
-INITIALIZER = nn.initializers.truncated_normal(stddev=0.02)
 
 
 class Product(nn.Module):
@@ -24,10 +23,12 @@ class Product(nn.Module):
   Attributes:
     features: E, the size of the output.
     dtype: float32 or bfloat16.
+    stddev: the initial standard deviation of the kernel; 0: 1 / sqrt(D).
   """
 
   features: int
   dtype: Any
+  stddev: float = 0.02
 
   @nn.compact
   def __call__(
@@ -44,7 +45,8 @@ class Product(nn.Module):
       float32 [..., E], or [..., columns].
     """
     shape = (x.shape[-1], self.features)
-    kernel = self.param('kernel', INITIALIZER, shape)
+    stddev = self.stddev or shape[0] ** -0.5
+    kernel = self.param('kernel', initializer(stddev), shape)
     bias = self.param('bias', nn.initializers.zeros, shape[1:])
     if columns is not None:
       kernel = kernel[:, slice(*columns)]
@@ -104,6 +106,11 @@ def _mix(x: jax.Array) -> jax.Array:
   x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
   x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
   return x ^ (x >> 15)
+
+
+def initializer(stddev: float) -> Any:
+  """Returns a truncated normal initializer; the authors use 0.02."""
+  return nn.initializers.truncated_normal(stddev=stddev)
 
 
 def layer_norm(name: str | None) -> nn.LayerNorm:

@@ -1,5 +1,8 @@
 """Adam with warm-up, linear decay, clipping and decoupled weight decay."""
 
+from typing import Any
+
+import jax
 import optax
 
 
@@ -33,6 +36,7 @@ def make_optimizer(
   *,
   weight_decay: float,
   clip_norm: float,
+  embedding_factor: float = 1.0,
   beta1: float = 0.9,
   beta2: float = 0.999,
   epsilon: float = 1e-6,
@@ -44,6 +48,8 @@ def make_optimizer(
     weight_decay: decoupled decay of all parameters, multiplied by the
       learning rate; 0 turns it off.
     clip_norm: the largest global norm of a gradient; 0 turns clipping off.
+    embedding_factor: factor on the updates of embeddings and entity biases, the
+      same as a learning rate of their own.
     beta1: decay rate of the mean of gradients.
     beta2: decay rate of the mean of squared gradients.
     epsilon: added to the square root of the latter.
@@ -54,6 +60,22 @@ def make_optimizer(
   adam = optax.adamw(
     schedule, b1=beta1, b2=beta2, eps=epsilon, weight_decay=weight_decay
   )
-  if not clip_norm:
-    return adam
-  return optax.chain(optax.clip_by_global_norm(clip_norm), adam)
+  chain = [adam]
+  if clip_norm:
+    chain.insert(0, optax.clip_by_global_norm(clip_norm))
+  if embedding_factor != 1:
+    chain.append(_scale_embeddings(embedding_factor))
+  return optax.chain(*chain) if len(chain) > 1 else adam
+
+
+def _scale_embeddings(factor: float) -> optax.GradientTransformation:
+  """Multiplies the updates of embedding tables and of the entity bias."""
+
+  def scale(path: Any, update: jax.Array) -> jax.Array:
+    name = path[-1].key
+    is_embedding = name.endswith('_embedding') or name == 'entity_bias'
+    return update * factor if is_embedding else update
+
+  return optax.stateless(
+    lambda updates, _: jax.tree_util.tree_map_with_path(scale, updates)
+  )

@@ -41,6 +41,8 @@ def train_and_evaluate(
     interruption.Interruption: SIGINT or SIGTERM; a checkpoint was written.
   """
   config_lib.validate(config)
+  if split not in ('valid', 'test'):
+    raise config_lib.ConfigError(f'split is {split!r}: expected valid or test')
   parallel.use_compilation_cache(config.compilation_cache_dir)
   files = workdir_lib.Workdir(workdir)
   if files.exists:

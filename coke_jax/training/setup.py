@@ -104,6 +104,7 @@ def build_optimizer(
     schedule,
     weight_decay=settings.weight_decay,
     clip_norm=settings.clip_norm,
+    embedding_factor=settings.embedding_learning_rate_factor,
   )
   return transformation, schedule
 

@@ -13,7 +13,6 @@ from coke_jax import errors, tasks
 from coke_jax.model import encoder
 from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, run, train_state
-from coke_jax.training import loop as loop_lib
 from coke_jax.training import setup as setup_lib
 
 RING = [(f'e{i}', 'r', f'e{(i + 1) % 6}') for i in range(6)]
@@ -175,13 +174,3 @@ def test_paths_with_all_candidates_reached(tmp_path):
   found = results(train(tmp_path, config))
   assert found['queries'] == found['trivial'] == 2
   assert 'mean_quantile' not in found
-
-
-def test_the_progress_of_another_version_is_refused(tmp_path, monkeypatch):
-  config = small_config(tmp_path)
-  train(tmp_path, config)
-  monkeypatch.setattr(
-    loop_lib.Progress, '__init__', lambda self, *, step=0: None
-  )
-  with pytest.raises(errors.CokeError, match='another version'):
-    train(tmp_path, config)

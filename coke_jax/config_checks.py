@@ -1,0 +1,121 @@
+"""Validation of settings."""
+
+import math
+from typing import Any
+
+import ml_collections
+
+from coke_jax import errors
+
+KINDS = ('triples', 'paths', 'walks')
+ROWS = ('instance', 'query')
+DTYPES = ('float32', 'bfloat16')
+
+
+class ConfigError(errors.CokeError, ValueError):
+  """A setting or flag is not valid, or needs a package that is missing."""
+
+
+def validate(config: ml_collections.ConfigDict) -> None:
+  """Checks the value of every setting.
+
+  Raises:
+    ConfigError: lists every field that is not valid, its value and the
+      expectation.
+  """
+  flat, wrong = flatten(config), []
+
+  def expect(field: str, holds: bool, expectation: str) -> None:
+    if not holds:
+      wrong.append(f'config.{field} is {flat[field]!r}: expected {expectation}')
+
+  data, model, train = config.data, config.model, config.train
+  for field, value in flat.items():
+    if isinstance(value, float):
+      expect(field, math.isfinite(value), 'a finite number')
+  for field in (
+    'data.walks_seed',
+    'data.walks_per_train_triple',
+    'data.walks_per_evaluation_triple',
+    'train.weight_decay',
+    'train.clip_norm',
+    'train.validate_every_epochs',
+    'train.early_stopping_validations',
+    'train.checkpoint_every_minutes',
+    'evaluate.batch_size',
+  ):
+    expect(field, flat[field] >= 0, 'at least 0')
+  for field in ('num_layers', 'hidden_size', 'feed_forward_size'):
+    expect(f'model.{field}', model[field] >= 1, 'at least 1')
+  for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
+    expect(f'train.{field}', train[field] >= 1, 'at least 1')
+  expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
+  for field in ('num_epochs', 'learning_rate'):
+    expect(f'train.{field}', train[field] > 0, 'above 0')
+  for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
+    expect(f'data.{field}', bool(data[field]), 'at least one character')
+  expect('data.name', bool(data.name), 'a name')
+  expect('data.kind', data.kind in KINDS, f'one of {KINDS}')
+  expect(
+    'data.columns',
+    sorted(data.columns.split()) == ['head', 'relation', 'tail'],
+    "the words head, relation and tail in the order of the files' columns",
+  )
+  expect(
+    'data.max_path_length',
+    data.max_path_length >= 1
+    and (data.kind != 'triples' or data.max_path_length == 1),
+    "1 for data.kind 'triples', else at least 1",
+  )
+  expect(
+    'model.num_heads',
+    model.num_heads >= 1 and model.hidden_size % model.num_heads == 0,
+    f'a divisor of model.hidden_size ({model.hidden_size})',
+  )
+  for field in ('dropout', 'output_dropout'):
+    expect(f'model.{field}', 0 <= model[field] < 1, f'0 <= {field} < 1')
+  expect(
+    'model.input_dropout',
+    model.input_dropout < 1,
+    'below 1, or negative for model.dropout',
+  )
+  expect('model.embedding_stddev', model.embedding_stddev > 0, 'above 0')
+  expect('model.kernel_stddev', model.kernel_stddev >= 0, 'at least 0')
+  expect(
+    'model.hidden_size',
+    model.hidden_size % 2 == 0 or not model.composition,
+    'an even number if model.composition is True',
+  )
+  expect(
+    'train.embedding_learning_rate_factor',
+    train.embedding_learning_rate_factor > 0,
+    'above 0',
+  )
+  expect('model.dtype', model.dtype in DTYPES, f'one of {DTYPES}')
+  expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
+  expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
+  expect('train.target_mass', 0 < train.target_mass <= 1, '0 < mass <= 1')
+  expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
+  expect(
+    'train.query_weight_power',
+    train.rows == 'query' or train.query_weight_power == 1,
+    "1 unless train.rows is 'query'",
+  )
+  expect(
+    'train.early_stopping_validations',
+    train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
+    '0 because train.validate_every_epochs is 0',
+  )
+  if wrong:
+    raise ConfigError('\n'.join(wrong))
+
+
+def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:
+  """Returns the values by full field name: {'train.batch_size': 512, ...}."""
+  flat: dict[str, Any] = {}
+  for key, value in config.items():
+    if isinstance(value, ml_collections.ConfigDict):
+      flat.update({f'{key}.{k}': v for k, v in flatten(value).items()})
+    else:
+      flat[key] = value
+  return flat
