@@ -110,10 +110,11 @@ class Stopwatch:
 
     Args:
       seconds: the least seconds of a round.
-      least: the least steps of each length.
+      least: the least steps of a round.
     """
     found = {}
     per_call = self._stepper.steps_per_call
+    least = math.ceil(least / len(self.step_seconds))
     for length, measured in self.step_seconds.items():
       step = max(measured, 1e-6) * len(self.step_seconds)
       needed = max(least, math.ceil(seconds / step))
@@ -165,7 +166,7 @@ def time_training(
     config: the settings.
     task: the task to train on.
     seconds: the least seconds of the round.
-    least: the least steps of each length of sequences.
+    least: the least steps of the round.
 
   Returns:
     `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `epochs_per_hour`,

@@ -26,7 +26,7 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
 
   Args:
     run: the model.
-    num_steps: the least number of steps to time, of each length of sequences.
+    num_steps: the least number of steps to time.
   """
   runs.compile_fast(run)
   task = tasks.make_task(run.config, tasks.read_data(run.config))

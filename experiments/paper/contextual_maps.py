@@ -64,7 +64,7 @@ _MAPS = (
 )
 _STAND_IN_MAPS = (
   Map('contextual_map_entity', entity='France'),
-  Map('contextual_map_relations', relations=('region', 'subregion')),
+  Map('contextual_map_relations', relations=('intermediate_region',)),
 )
 # The name of the film for copies of FB15k without a file of names.
 _KNOWN_NAMES = {'/m/09gq0x5': "The King's Speech"}

@@ -22,14 +22,14 @@ def outcome(script: str, *flags: str) -> str:
   return done.stdout.splitlines()[-1]
 
 
-def test_a_killed_or_stopped_training_comes_to_the_same_numbers():
+def test_a_killed_or_stopped_training_comes_to_the_same_numbers() -> None:
   said = outcome('kill', '--kills=1', '--stops=1', '--runs=1', '--epochs=60')
   assert said.startswith('1 kills')
   assert '1 stops' in said
   assert said.endswith('nothing lost')
 
 
-def test_a_damaged_work_folder_is_survived_or_refused():
+def test_a_damaged_work_folder_is_survived_or_refused() -> None:
   said = outcome('damage', '--cases=2', '--seed=4')
   assert said.startswith('2 faults injected')
   assert said.endswith('; 0 wrong')
@@ -38,7 +38,7 @@ def test_a_damaged_work_folder_is_survived_or_refused():
 @pytest.mark.skipif(
   not pathlib.Path('/proc/self/status').exists(), reason='needs /proc'
 )
-def test_memory_is_measured_until_a_stop():
+def test_memory_is_measured_until_a_stop() -> None:
   # Too short to show that memory is flat.
   flags = ('--minutes=0.03', '--share=1', '--most-growth=1')
   said = outcome('soak', *flags)
@@ -46,7 +46,7 @@ def test_memory_is_measured_until_a_stop():
   assert 'exit status 143 after SIGTERM' in said
 
 
-def test_mutated_input_is_read_exactly_or_refused():
+def test_mutated_input_is_read_exactly_or_refused() -> None:
   said = outcome('mutate', '--inputs=2000', '--seed=1')
   assert said.startswith('2,000 mutated inputs')
   assert said.endswith('0 misread')
