@@ -265,7 +265,7 @@ def test_the_target_is_written_completely_or_not_at_all(
   def full(*_):
     raise OSError(28, 'No space left on device')
 
-  monkeypatch.setattr(workdir, 'write_vocabulary', full)
+  monkeypatch.setattr(json_files, 'write_vocabulary', full)
   with pytest.raises(atomic_files.WriteError, match=r'model: .*No space left'):
     export.write(triples[0], tmp_path / 'model')
   assert not list(tmp_path.iterdir())

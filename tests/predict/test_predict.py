@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 import small
@@ -436,9 +437,13 @@ def test_the_longest_path_a_loaded_model_was_trained_on(
     )
   settings = small.config(data={'kind': kind, 'max_path_length': configured})
   small.create_workdir(tmp_path, settings, data)
-  monkeypatch.setattr(
-    workdir.Workdir, 'best_params', lambda self, shapes: (shapes, 0)
-  )
+
+  def zeros(self, shapes):
+    return jax.tree.map(
+      lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes
+    ), 0
+
+  monkeypatch.setattr(workdir.Workdir, 'best_params', zeros)
   loaded = coke_jax.load(tmp_path)
   assert loaded.max_path_length == expected
   question = ('e03', *['likes'] * (expected + 1), '?')
