@@ -38,6 +38,7 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
   if export.is_export(folder):
     config, data, params, _ = export.read(folder)
     task = tasks.make_task(config, data)
+    model = tasks.build_model(config, data.vocabulary, task.max_length)
   else:
     workdir = workdir_lib.Workdir(folder)
     config = workdir.config()
@@ -46,5 +47,4 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     params, _ = workdir.best_params(encoder.param_shapes(model))
     params = parallel.replicate(params)
   longest = min(config.data.max_path_length, task.max_length - 2)
-  model = tasks.build_model(config, task.data.vocabulary, task.max_length)
   return model_lib.Model(model, params, task.data, longest)
