@@ -34,7 +34,8 @@ def data(tmp_path):
   return folder
 
 
-def test_what_training_kept_is_reported(data, tmp_path, capsys):
+def test_what_training_kept_is_reported(data, tmp_path, capsys, monkeypatch):
+  monkeypatch.setenv('JAX_DISABLE_MOST_OPTIMIZATIONS', 'true')
   out = tmp_path / 'out'
   flags = [f'--config={CONFIG}', f'--out={out}']
   flags += [f'--set=data.dir={data}', '--set=train.num_epochs=20']
