@@ -35,6 +35,7 @@ def test_it_runs(path, tmp_path):
   environment = {
     **os.environ,
     'COKE_NOTEBOOK_SIZE': 'small',
+    'JAX_DISABLE_MOST_OPTIMIZATIONS': 'true',  # compiles faster
     'IPYTHONDIR': str(tmp_path / 'ipython'),
     'JUPYTER_PLATFORM_DIRS': '1',
   }
