@@ -62,6 +62,16 @@ def check(found, words):
     ({}, {}),
     ({'dtype': 'bfloat16'}, {'rows': 'query'}),
     ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
+    (
+      {
+        'composition': True,
+        'relation_directions': True,
+        'prediction_head': False,
+        'input_dropout': 0.3,
+        'output_dropout': 0.2,
+      },
+      {'rows': 'query'},
+    ),
   ],
   ids=str,
 )

@@ -11,6 +11,7 @@ from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import batches, queries
 from coke_jax.model import composition, encoder, input_embedding, loss
+from coke_jax.predict import export, load
 from coke_jax.training import loop, optimizer
 from coke_jax.training import setup as setup_lib
 
@@ -234,6 +235,24 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, dtype):
     jax.tree.leaves(expected), jax.tree.leaves(resumed), strict=True
   ):
     np.testing.assert_array_equal(left, right)
+
+
+def test_a_model_of_paths_is_exported_and_loaded(tmp_path):
+  config = settings(num_epochs=1)
+  config.data.kind = 'walks'
+  config.data.max_path_length = 3
+  data = small.random_paths()
+  folder = small.create_workdir(tmp_path / 'work', config, data)
+  loop.Trainer(
+    setup_lib.Setup(config, tasks.make_task(config, data)), folder
+  ).run()
+  export.write(tmp_path / 'work', tmp_path / 'model')
+  questions = [('e03', 'likes', 'near', '?'), ('?', 'near', 'likes', 'e03')]
+  trained, exported = (
+    load.load(tmp_path / name).predict(questions, top=5)
+    for name in ('work', 'model')
+  )
+  assert trained == exported
 
 
 def test_instances_and_queries_have_the_same_gradient():
