@@ -20,8 +20,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   """Checks the value of every setting.
 
   Raises:
-    ConfigError: lists every field that is not valid, its value and the
-      expectation.
+    ConfigError: a value is not valid. The message lists each such field with
+      its value and the expectation.
   """
   flat, wrong = flatten(config), []
 
@@ -77,7 +77,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'model.input_dropout',
     model.input_dropout < 1,
-    'below 1, or negative for model.dropout',
+    '0 <= input_dropout < 1, or a negative number to use the value of '
+    'model.dropout',
   )
   expect('model.embedding_stddev', model.embedding_stddev > 0, 'above 0')
   expect('model.kernel_stddev', model.kernel_stddev >= 0, 'at least 0')
@@ -94,7 +95,9 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect('model.dtype', model.dtype in DTYPES, f'one of {DTYPES}')
   expect('train.seed', 0 <= train.seed < 2**32, '0 to 2**32 - 1')
   expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
-  expect('train.target_mass', 0 < train.target_mass <= 1, '0 < mass <= 1')
+  expect(
+    'train.target_mass', 0 < train.target_mass <= 1, '0 < target_mass <= 1'
+  )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(
     'train.query_weight_power',
@@ -104,14 +107,14 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'train.early_stopping_validations',
     train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
-    '0 because train.validate_every_epochs is 0',
+    '0 if train.validate_every_epochs is 0',
   )
   if wrong:
     raise ConfigError('\n'.join(wrong))
 
 
 def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:
-  """Returns the values by full field name: {'train.batch_size': 512, ...}."""
+  """Returns the value of each field: {'train.batch_size': 512, ...}."""
   flat: dict[str, Any] = {}
   for key, value in config.items():
     if isinstance(value, ml_collections.ConfigDict):

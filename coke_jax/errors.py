@@ -1,11 +1,11 @@
-"""The base class of all errors that users can cause."""
+"""The base class of all errors that a user can cause."""
 
 
 class CokeError(Exception):
   """Base class of errors in input, settings, files and devices.
 
-  The message names the place, the value and the expectation, so that it can be
-  shown without a traceback. Subclasses also derive from a built-in exception,
+  The message states the place, the value and the expectation. It is clear
+  without a traceback. Every subclass also derives from a built-in exception,
   such as `ValueError`.
   """
 

@@ -1,1 +1,1 @@
-"""Command line: flags, commands, and questions and answers as text."""
+"""The command line: flags, commands, text input and text output."""

@@ -1,7 +1,7 @@
-"""Streams questions from text to TSV or JSON lines, sequences to embeddings.
+"""Answers questions from lines of text, and embeds sequences from them.
 
 Lines are read, processed and written in batches, so memory use does not grow
-with their number. See `input_lines` for the format of the input.
+with the number of lines. See `input_lines` for the format of the input.
 """
 
 import contextlib
@@ -50,21 +50,22 @@ def answer(
 ) -> tuple[int, int]:
   """Answers the questions of `lines` and writes the answers.
 
-  TSV has a header with `TSV_COLUMNS` and one line per answer, which contains
-  the completed triple or path; `asked` is the side of the answer. JSON lines
-  have one object per question, with the keys `line`, `question` and `answers`.
+  TSV output has a header with `TSV_COLUMNS`, then one line per answer. The line
+  contains the completed triple or path. The column `asked` is the side of the
+  answer, `head` or `tail`. JSON output has one line per question, an object
+  with the keys `line`, `question` and `answers`.
 
   Args:
     model: the trained model.
     lines: the questions.
-    output: a file, which is written completely or not at all; or `-` for
-      standard output.
+    output: the path of a file, or `-` for standard output. A file is written
+      completely or not at all.
     format: `tsv` or `jsonl`.
     top: the maximum number of answers per question.
     restriction: which entities may be answers.
 
   Returns:
-    The number of questions, and the number of those without any answer.
+    The number of questions, and the number of questions without an answer.
 
   Raises:
     input_lines.StreamError: a line is not valid, or a label cannot be written
@@ -112,11 +113,11 @@ def embed(
 
   Args:
     model: the trained model.
-    lines: triples or paths, of which one end may be `?`.
+    lines: triples or paths. The head or the tail may be `?`.
     output: an .npz file, or a folder for TensorBoard's projector; see
       `embedding_files`.
-    layer: the number of Transformer blocks before the embeddings are taken.
-      Default: all.
+    layer: the embeddings are the hidden states after this many Transformer
+      blocks. Default: all blocks.
 
   Returns:
     The number of sequences.
@@ -203,10 +204,10 @@ def _check_tabs(labels: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def _writing(output: str) -> Iterator[IO[str]]:
-  """Opens the output for text.
+  """Opens the output for writing text.
 
-  A regular file is replaced only if the `with` block succeeds. A pipe or device
-  is written directly.
+  A regular file is replaced only if the `with` block succeeds. Output to a pipe
+  or device is written directly.
   """
   with contextlib.ExitStack() as stack:
     target: int | pathlib.Path = pathlib.Path(output)
@@ -217,5 +218,5 @@ def _writing(output: str) -> Iterator[IO[str]]:
       target = stack.enter_context(
         atomic_files.whole_file(pathlib.Path(output))
       )
-    # UTF-8 and LF on every platform.
+    # Use UTF-8 and LF on every platform.
     yield stack.enter_context(open(target, 'w', encoding='utf-8', newline='\n'))

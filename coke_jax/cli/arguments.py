@@ -1,4 +1,4 @@
-"""Parses the command line: order of flags, saved settings, hints, --help."""
+"""Parses the command line, and writes hints and the text of --help."""
 
 import contextlib
 import os
@@ -56,7 +56,9 @@ def prepare(argv: list[str]) -> list[str]:
 
 
 def parse_flags(argv: list[str]) -> list[str]:
-  """Parses the flags; exits with status 1 and a hint if one is not valid.
+  """Parses the flags.
+
+  If a flag is not valid, prints an error with a hint and exits with status 1.
 
   Args:
     argv: the result of `prepare`.
@@ -86,12 +88,16 @@ def parse_flags(argv: list[str]) -> list[str]:
 
 
 def wants_help(argv: list[str]) -> bool:
-  """Returns whether the arguments contain --help or one of its short forms."""
+  """Returns whether the arguments contain --help or another form of it."""
   return any(re.fullmatch('-h|--?help(short|full)?', word) for word in argv[1:])
 
 
 def help_text(introduction: str) -> str:
-  """Returns the help: introduction, flags, and the settings with comments."""
+  """Returns the text of --help.
+
+  Args:
+    introduction: the text before the list of flags and the list of settings.
+  """
   lines = [introduction.strip(), '', 'Flags:']
   for name in ('config', 'workdir', 'mode', *flags_lib.NAMES):
     flag = flags.FLAGS[name]
@@ -112,9 +118,10 @@ def help_text(introduction: str) -> str:
 
 @contextlib.contextmanager
 def exit_quietly_on_broken_pipe() -> Iterator[None]:
-  """Exits without a traceback if standard output is closed, as by `| head`.
+  """Exits without a traceback if the reader of standard output has ended.
 
-  The exit status is that of a program ended by SIGPIPE.
+  An example of such a reader is `| head`. The exit status is the same as if
+  SIGPIPE had ended the program.
   """
   try:
     yield
@@ -131,7 +138,7 @@ def default_workdir(config_file: str) -> str:
 
 
 def missing_config(workdir: str) -> str:
-  """Returns the error for a command line without --config.
+  """Returns the error message for a command line without --config.
 
   Args:
     workdir: the value of --workdir, which contains no run.
@@ -151,7 +158,13 @@ def fail(message: str) -> int:
 
 
 def _indented(text: str, first: int, rest: int) -> str:
-  """Wraps a text, with the indents of its first line and of the others."""
+  """Wraps a text.
+
+  Args:
+    text: the text.
+    first: the indent of the first line, in spaces.
+    rest: the indent of all other lines, in spaces.
+  """
   return textwrap.fill(
     text,
     _HELP_WIDTH,
@@ -170,7 +183,7 @@ def _with_underscores(argument: str) -> str:
 
 
 def _missing_file(argument: str) -> str | None:
-  """Returns the error for --config=<file> if there is no such file."""
+  """Returns an error message if --config=<file> names no existing file."""
   match = re.match(r'--?config=([^:]+)', argument)
   if not match or os.path.isfile(match[1]):
     return None
@@ -179,7 +192,7 @@ def _missing_file(argument: str) -> str | None:
 
 
 def _unknown_field(argument: str) -> str | None:
-  """Returns the error for --config.<field> if there is no such field."""
+  """Returns an error message if --config.<field> names no existing field."""
   match = _OVERRIDE.match(argument)
   if not match:
     return None

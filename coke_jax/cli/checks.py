@@ -11,7 +11,7 @@ from coke_jax.predict import export
 from coke_jax.storage import checksums
 from coke_jax.storage import workdir as workdir_lib
 
-# Files of a work folder or an exported model that --output must not replace.
+# --output must not replace these files of a work folder or an exported model.
 _MODEL_FILES = (
   'config.json',
   'data.npz',
@@ -29,19 +29,19 @@ def trained_workdir(
   *,
   may_be_exported: bool = True,
 ) -> None:
-  """Checks that a folder holds a model trained with these settings.
+  """Checks that a folder contains a model that was trained with the settings.
 
-  Also turns on the compilation cache that the settings name.
+  Also turns on the compilation cache if `config.compilation_cache_dir` is set.
 
   Args:
-    config: the settings.
+    config: the expected settings.
     workdir: the path of a work folder or an exported model.
     may_be_exported: whether an exported model is allowed.
 
   Raises:
     config.ConfigError: a setting is not valid.
-    workdir.WorkdirError: the folder has no config.json or other settings, or
-      is an exported model where only a work folder is allowed.
+    workdir.WorkdirError: the folder has no config.json, its settings are
+      different, or it is an exported model and `may_be_exported` is false.
   """
   config_lib.validate(config)
   parallel.use_compilation_cache(config.compilation_cache_dir)
@@ -59,11 +59,11 @@ def trained_workdir(
 
 
 def require_output(output: str, expected: str) -> None:
-  """Raises ConfigError if --output is missing or standard output.
+  """Raises ConfigError if --output is missing or is standard output.
 
   Args:
     output: the value of --output.
-    expected: what it should be, for the error message.
+    expected: the expectation in the error message.
   """
   if output in ('', flags.STANDARD):
     raise config_lib.ConfigError(f'no --output: expected {expected}')
@@ -80,7 +80,7 @@ def protect_files(
     workdir: the path of the work folder or exported model.
 
   Raises:
-    config.ConfigError: it would.
+    config.ConfigError: --output is one of these files.
   """
   if not os.path.isfile(output):
     return

@@ -1,7 +1,8 @@
 """The commands that --mode selects.
 
-To add a command, write its function in a module of this package, add an entry
-to `COMMANDS`, and add the mode to the flags it uses in `flags.TABLE`.
+To add a command, write a function in a module of this package and add an entry
+to `COMMANDS`. For each flag that the function uses, add the mode to the flag's
+entry in `flags.TABLE`.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,9 @@ class Command(NamedTuple):
   """What a mode does.
 
   Attributes:
-    function: called as `function(config, workdir, **flags)`, with the settings,
-      the path of the work folder, and the flags that the mode uses.
+    function: called as `function(config, workdir, **flags)`. The arguments are
+      the settings, the path of the work folder, and the values of the flags
+      that the mode uses.
     help: the text for `--help`.
   """
 
@@ -27,12 +29,12 @@ class Command(NamedTuple):
 COMMANDS = {
   'train': Command(
     run.train_and_evaluate,
-    'Train in --workdir, or continue there, then rank --split with the best '
-    'checkpoint.',
+    'Train in --workdir, or continue a training there. Then evaluate the best '
+    'checkpoint on --split.',
   ),
   'evaluate': Command(
     model_commands.evaluate,
-    'Rank --split with the best checkpoint of --workdir.',
+    'Evaluate the best checkpoint of --workdir on --split.',
   ),
   'predict': Command(
     model_commands.predict,
@@ -40,8 +42,8 @@ COMMANDS = {
   ),
   'embed': Command(
     model_commands.embed,
-    'Write the contextual embeddings of the sequences of --input, or with '
-    '--static the static embeddings, to --output.',
+    'Write the contextual embeddings of the sequences of --input to --output. '
+    'With --static: write the static embeddings.',
   ),
   'export': Command(
     model_commands.export,
@@ -49,11 +51,12 @@ COMMANDS = {
   ),
   'plot': Command(
     model_commands.plot,
-    'Draw training curves, ranks and maps of embeddings into --output.',
+    'Draw training curves, metrics and maps of embeddings, and write them to '
+    '--output.',
   ),
   'sample-paths': Command(
     data_commands.sample_paths,
-    'Sample paths from a graph of triples and write them as files to '
+    'Sample paths from a graph of triples and write them to files in '
     '--workdir.',
   ),
 }

@@ -1,4 +1,4 @@
-"""Commands that work on data alone, without a model."""
+"""Commands that use data only and no model."""
 
 import os
 import pathlib
@@ -17,8 +17,8 @@ def sample_paths(
 
   Args:
     config: the settings; `data.kind` must be 'walks'.
-    workdir: the folder for the files train, dev and test. It must not contain
-      path data.
+    workdir: the folder in which the files train, dev and test are written. It
+      must not contain path data.
 
   Raises:
     config.ConfigError: a setting is not valid, or `data.kind` is not 'walks'.

@@ -11,12 +11,12 @@ from absl import flags
 
 from coke_jax import errors
 
-STANDARD = '-'  # as a file name: standard input or standard output
-END = -1  # as a layer: the last one
+STANDARD = '-'  # the file name of standard input and standard output
+END = -1  # the value of --layer for the last layer
 
 
 class FlagError(errors.CokeError, ValueError):
-  """A flag was given that the chosen mode does not use."""
+  """A flag was given that the selected mode does not use."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,10 +24,12 @@ class Flag:
   """A command-line flag and the modes that use it.
 
   Attributes:
-    name: the flag's name with underscores, which is also the keyword argument
-      of the functions in `commands.COMMANDS`. Users may type it with dashes.
-    modes: the modes that use the flag. It is an error in any other mode.
-    default: the default value. Its type is the type of the flag.
+    name: the flag's name, written with underscores. The functions in
+      `commands.COMMANDS` receive the flag as a keyword argument of this name.
+      On the command line, dashes may be used instead of underscores.
+    modes: the modes that use the flag. In any other mode, the flag raises an
+      error.
+    default: the default value. The flag has the type of this value.
     help: the text for `--help`.
     choices: the allowed values. Default: any value of the type.
   """
@@ -40,7 +42,7 @@ class Flag:
 
   @property
   def typed(self) -> str:
-    """The flag as users type it, such as `--new-only`."""
+    """The flag as written on the command line, such as `--new-only`."""
     return f'--{self.name.replace("_", "-")}'
 
 
@@ -49,7 +51,7 @@ TABLE = (
     'split',
     ('train', 'evaluate'),
     'test',
-    'Split to rank with the best checkpoint.',
+    'Split to evaluate with the best checkpoint.',
     ('valid', 'test'),
   ),
   Flag(
@@ -57,16 +59,17 @@ TABLE = (
     ('predict', 'embed'),
     STANDARD,
     'File with one question per line, such as "France TAB borders TAB ?" or '
-    '"? TAB borders TAB Spain"; for embed, also complete triples or paths. '
-    'May be compressed (.gz, .bz2, .xz); - is standard input.',
+    '"? TAB borders TAB Spain". embed: lines may also be triples or paths '
+    'without "?". The file may be compressed (.gz, .bz2, .xz). -: standard '
+    'input.',
   ),
   Flag(
     'output',
     ('predict', 'embed', 'export', 'plot'),
     STANDARD,
-    'Where to write. predict: a file, or - for standard output. embed: an .npz '
-    "file, or a folder for TensorBoard's projector. export: a new folder. "
-    'plot: a folder.',
+    'File or folder to write. predict: a file, or - for standard output. '
+    "embed: an .npz file, or a folder for TensorBoard's projector. export: a "
+    'new folder. plot: a folder.',
   ),
   Flag(
     'format',
@@ -80,26 +83,27 @@ TABLE = (
     'new_only',
     ('predict',),
     False,
-    'Leave out answers that are facts of the train, valid or test split.',
+    'Leave out known answers: those that complete a fact of the train, valid '
+    'or test split.',
   ),
   Flag(
     'exclude_own',
     ('predict',),
     False,
-    'Leave out the entity given in the question.',
+    'Leave out the entity that the question contains.',
   ),
   Flag(
     'type_matching',
     ('predict',),
     False,
-    'Only give answers that occur on the same side of the same relation in '
-    'some fact.',
+    'Only give entities that occur in some known fact on the side of "?", with '
+    'the relation next to "?".',
   ),
   Flag(
     'on_bad_line',
     ('predict', 'embed'),
     'stop',
-    'What to do with an input line that is not valid. stop: end with an '
+    'Action for an input line that is not valid. stop: end with an '
     'error. skip: report the line and continue with the next.',
     ('stop', 'skip'),
   ),
@@ -107,8 +111,8 @@ TABLE = (
     'layer',
     ('embed',),
     END,
-    'Take hidden states after this many Transformer blocks. 0: the input '
-    'embeddings; -1: the output of the last block.',
+    'Write the hidden states after this many Transformer blocks. 0: the input '
+    'embeddings. -1: the output of the last block.',
   ),
   Flag(
     'static',
@@ -121,15 +125,16 @@ TABLE = (
     'entity',
     ('plot',),
     '',
-    'Also draw a map of the embeddings of this entity in each of its training '
-    'triples.',
+    'Also draw a map of the contextual embeddings of this entity. The map has '
+    'one point for each training triple that contains the entity.',
   ),
   Flag(
     'relation',
     ('plot',),
     '',
-    'Also draw a map of the embeddings of this relation, or of two relations '
-    'separated by a comma, in each of their training triples.',
+    'Also draw a map of the contextual embeddings of this relation, or of two '
+    'relations separated by a comma. The map has one point for each training '
+    'triple with one of these relations.',
   ),
   Flag(
     'names',
@@ -159,14 +164,14 @@ def define() -> None:
 
 
 def values(mode: str) -> dict[str, Any]:
-  """Returns the values of the flags that a mode uses, by name.
+  """Returns the name and value of each flag that a mode uses.
 
   Raises:
     FlagError: a flag was given that the mode does not use.
   """
   unused = [
-    f'{flag.typed} is not a flag of --mode={mode}: expected with '
-    f'{" or ".join(flag.modes)} only'
+    f'{flag.typed} cannot be used with --mode={mode}: expected '
+    f'--mode={" or ".join(flag.modes)}'
     for flag in TABLE
     if flags.FLAGS[flag.name].present and mode not in flag.modes
   ]

@@ -1,9 +1,9 @@
 """Reads questions and sequences from lines of text.
 
 A line contains the labels of one question: `head TAB relation TAB ?` or
-`? TAB relation TAB tail`. The relations of a path have a column each, or share
-one column as in path files: `Mali TAB borders,currency TAB ?`. A sequence to
-embed may also have no `?`.
+`? TAB relation TAB tail`. Each relation of a path may have its own column, or
+all relations are in one column as in path files:
+`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`.
 """
 
 import dataclasses
@@ -22,7 +22,8 @@ from coke_jax.cli import flags
 from coke_jax.data import text_files
 from coke_jax.predict import questions
 
-# Bad lines for which similar labels are suggested, which takes time.
+# Maximum number of bad lines for which similar labels are suggested. Finding
+# similar labels takes time.
 _MAX_HINTS = 20
 
 Parsed = TypeVar('Parsed')
@@ -50,8 +51,8 @@ class LineFormat:
 
     Args:
       line: the text without its line end.
-      known_relations: relation labels, which are not split even if they contain
-        `relation_delimiter`.
+      known_relations: the relation labels of the vocabulary. These are not
+        split, even if they contain `relation_delimiter`.
 
     Returns:
       The labels in order.
@@ -74,8 +75,8 @@ class Lines:
     path: a file, or `-` for standard input.
     line_format: the columns of a line.
     skip_bad: whether to report and skip a bad line instead of raising an error.
-    read: the number of well-formed lines of text read so far.
-    skipped: the number of bad lines so far.
+    read: the number of lines read so far, without lines that are not text.
+    skipped: the number of bad lines skipped so far.
   """
 
   path: str
@@ -98,14 +99,16 @@ class Lines:
   ) -> Iterator[list[tuple[int, list[str], Parsed]]]:
     """Yields batches of (line number, labels, parsed labels).
 
-    If a line is not valid, the lines before it are yielded before the error is
-    raised.
+    If a line raises an error, the batch of the lines before it is yielded
+    first.
 
     Args:
-      parse: called as `parse(labels, hints=...)`; raises `QuestionError` for
-        labels that are not valid, with suggestions if `hints` is true.
+      parse: called as `parse(labels, hints=...)`. It raises `QuestionError` for
+        labels that are not valid. The error suggests similar labels if `hints`
+        is true.
       known_relations: see `LineFormat.labels`.
-      size: the number of lines in a batch; 1 if standard input is a terminal.
+      size: the number of lines in a batch. If the input is a terminal, a batch
+        has one line.
       progress: the label of the progress bar.
 
     Raises:
@@ -154,10 +157,13 @@ class Lines:
     tqdm.tqdm.write(f'skipped {error}', file=sys.stderr)
 
   def _count(self) -> int | None:
-    """Counts the lines for the progress bar; None if the input is a stream."""
+    """Returns the number of lines, or None if the input is not a regular file.
+
+    The progress bar shows this number.
+    """
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None
-    # Bad lines are reported when they are read again.
+    # Ignore bad lines here. They are reported when they are read again.
     ignored: list[text_files.DataError] = []
     return sum(
       1 for _ in text_files.read_lines(pathlib.Path(self.path), ignored.append)
@@ -167,7 +173,7 @@ class Lines:
 def from_config(
   config: ml_collections.ConfigDict, path: str, *, skip_bad: bool
 ) -> Lines:
-  """Returns lines with the delimiters of the training data.
+  """Returns the lines of an input that has the training data's delimiters.
 
   Args:
     config: the settings of the model.
@@ -185,7 +191,7 @@ def from_config(
 
 
 def check_open(stream: Any, name: str) -> None:
-  """Raises StreamError if standard input or output is closed.
+  """Raises StreamError if standard input or standard output is closed.
 
   Args:
     stream: `sys.stdin` or `sys.stdout`.

@@ -1,8 +1,8 @@
 """Commands that use a trained model: evaluate, predict, embed, export, plot.
 
-The keyword arguments of each function are the flags of the same names; see
-`flags.TABLE` for what they do. Every function takes the settings and the path
-of a work folder. `predict`, `embed` and `plot` also accept an exported model.
+Every function takes the settings and the path of a work folder. `predict`,
+`embed` and `plot` also accept an exported model. Each keyword argument is the
+value of the flag with the same name, which `flags.TABLE` describes.
 """
 
 import os
@@ -23,7 +23,7 @@ def evaluate(
   *,
   split: str,
 ) -> None:
-  """Ranks a split with the best checkpoint and writes the results."""
+  """Evaluates the best checkpoint on a split and writes the results."""
   checks.trained_workdir(config, workdir, may_be_exported=False)
   run.evaluate(config, workdir, split)
 
@@ -73,7 +73,7 @@ def embed(
   layer: int,
   static: bool,
 ) -> None:
-  """Writes the contextual embeddings of sequences, or static embeddings."""
+  """Writes contextual embeddings of sequences, or the static embeddings."""
   checks.trained_workdir(config, workdir)
   checks.require_output(output, 'an .npz file, or a folder for the projector')
   checks.protect_files(output, input, workdir)
@@ -114,13 +114,13 @@ def plot(
   relation: str,
   names: str,
 ) -> None:
-  """Draws training curves, ranks, and maps of an entity or of relations."""
+  """Draws training curves, metrics, and maps of an entity or of relations."""
   checks.trained_workdir(config, workdir)
   checks.require_output(output, 'a folder for the pictures')
   model = load.load(workdir) if entity or relation else None
   relations: list[str] = []
   if model and relation in model.data.vocabulary.relation_ids:
-    relations = [relation]  # its label may contain a comma
+    relations = [relation]  # The label may contain a comma.
   elif relation:
     relations = relation.split(',')
   written = draw.draw(
@@ -135,10 +135,12 @@ def plot(
 
 
 def _report(done: list[str], skipped: int, output: str) -> None:
-  """Prints a summary to standard error, as answers may go to standard output.
+  """Prints a summary to standard error.
+
+  It is not printed to standard output, because answers may be written there.
 
   Args:
-    done: what was done, in parts.
+    done: the parts of the summary.
     skipped: the number of bad lines.
     output: the value of --output.
   """
@@ -150,5 +152,5 @@ def _report(done: list[str], skipped: int, output: str) -> None:
 
 
 def _count(number: int, what: str) -> str:
-  """Returns a number with its noun, such as `1 line` or `2,000 lines`."""
+  """Returns a number and a noun, such as `1 line` or `2,000 lines`."""
   return f'{number:,} {what}' + ('' if number == 1 else 's')

@@ -1,6 +1,6 @@
-"""The settings of a work folder as a config file.
+"""A config file that loads the settings saved in a work folder.
 
-Used as `--config=<path of this file>:<path of the work folder>`.
+Use it as `--config=<path of this file>:<path of the work folder>`.
 """
 
 import ml_collections
@@ -9,5 +9,5 @@ from coke_jax.storage import workdir as workdir_lib
 
 
 def get_config(workdir: str) -> ml_collections.ConfigDict:
-  """Returns the settings of the run in a work folder."""
+  """Returns the settings saved in a work folder."""
   return workdir_lib.Workdir(workdir).config()

@@ -317,8 +317,8 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     (
       'flags of other modes',
       [
-        '--new-only is not a flag of --mode=train: expected with predict only',
-        '--layer is not a flag of --mode=train: expected with embed only',
+        '--new-only cannot be used with --mode=train: expected --mode=predict',
+        '--layer cannot be used with --mode=train: expected --mode=embed',
       ],
     ),
     ('split of answers', ['--split', '--mode=predict', 'train or evaluate']),
