@@ -5,8 +5,8 @@
     model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
     model.predict(('France', 'borders', '?'), top=3)
 
-See `coke_jax.predict.model` for the methods of a model, and
-`coke_jax.training.run` for training from Python.
+`coke_jax.predict.model` describes the methods of a model.
+`coke_jax.training.run` trains a model from Python.
 """
 
 from coke_jax.errors import CokeError

@@ -1,4 +1,4 @@
-"""All settings of a run, with defaults, descriptions and validation."""
+"""All settings of a run, with their defaults and descriptions."""
 
 import inspect
 import re
@@ -12,8 +12,8 @@ flatten = config_checks.flatten
 validate = config_checks.validate
 
 
-# Settings that may differ when a run continues. They affect its speed and its
-# output, but not the trained parameters.
+# Settings that may be changed when a run continues. They affect the speed and
+# the log of the run, but not the trained parameters.
 RUNTIME_FIELDS = (
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
@@ -24,7 +24,7 @@ RUNTIME_FIELDS = (
 
 
 def default_config() -> ml_collections.ConfigDict:
-  """Returns the paper's settings for link prediction, on the countries graph.
+  """Returns the paper's settings for link prediction, with the countries graph.
 
   The files in `configs/` start from these settings. The comment above each
   setting is also its description in `--help` and in the documentation.
@@ -32,29 +32,31 @@ def default_config() -> ml_collections.ConfigDict:
   config = ml_collections.ConfigDict()
 
   config.data = data = ml_collections.ConfigDict()
-  # Name of a benchmark data set, or any other name for your own files in
-  # `data.dir`.
+  # Name of a benchmark data set. For your own files in `data.dir`, any other
+  # name.
   data.name = 'countries'
-  # Training data and task. 'triples': link prediction. 'paths': path queries
-  # from files of paths. 'walks': path queries from random walks, which are
-  # sampled from files of triples.
+  # Task and type of the files. 'triples': link prediction, with files of
+  # triples. 'paths': path queries, with files of paths. 'walks': path queries,
+  # with paths that are sampled from files of triples by random walks.
   data.kind = 'triples'
-  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name>,
-  # or else a copy in the user's cache folder, which is downloaded once.
+  # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name> if
+  # this folder exists, otherwise a copy in the user's cache folder, which is
+  # downloaded once.
   data.dir = ''
   # Order of the columns in files of triples.
   data.columns = 'head relation tail'
   # Text between two columns.
   data.delimiter = '\t'
-  # Whether the first line of files of triples contains column names.
+  # Whether the first line of each file of triples contains column names.
   data.header = False
   # Text between two relations of a path ('paths' and 'walks' only).
   data.relation_delimiter = ','
-  # Prefix of inverse relations, which are traversed from tail to head ('paths'
-  # and 'walks' only).
+  # Prefix of a relation that a path follows from tail to head ('paths' and
+  # 'walks' only).
   data.inverse_marker = '**'
-  # Largest number of relations in a training path, and in a sampled walk
-  # ('walks'). Must be 1 for 'triples'. Evaluation uses paths of all lengths.
+  # Maximum number of relations in a training path, and for 'walks' in every
+  # sampled path. Must be 1 for 'triples'. For 'paths', longer paths in the valid
+  # and test files are still used.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
@@ -79,34 +81,37 @@ def default_config() -> ml_collections.ConfigDict:
   # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
-  # Whether the MASK's input also holds the composition of the query: the
-  # complex product of the known entity and the relations. Not in the paper.
+  # Whether a composition vector is added to the input at the MASK: the complex
+  # product of the known entity and the relations of the query. Not in the paper.
   model.composition = False
-  # Whether a relation has a second embedding for queries for the head, with
-  # positions counted from the known entity. Not in the paper.
+  # Whether queries for the head use a second embedding of each relation, and
+  # positions that are counted from the known entity. Not in the paper.
   model.relation_directions = False
-  # Whether a dense layer, GELU and layer norm precede the product with the
-  # entity embeddings, as in the paper.
+  # Whether a dense layer, GELU and layer norm are applied before the product
+  # with the entity embeddings, as in the paper.
   model.prediction_head = True
-  # Dropout rate at the input of the first block; negative: `model.dropout`.
+  # Dropout rate on the input of the first block. Negative: the value of
+  # `model.dropout`.
   model.input_dropout = -1.0
   # Dropout rate on the vector that is multiplied with the entity embeddings.
   model.output_dropout = 0.0
   # Initial standard deviation of embeddings.
   model.embedding_stddev = 0.02
-  # Initial standard deviation of kernels; 0: 1 / sqrt(size of the input).
+  # Initial standard deviation of kernels. 0: 1 / sqrt(size of the input).
   model.kernel_stddev = 0.02
-  # Recompute blocks in the backward pass: less memory, about a third slower.
+  # Whether blocks are recomputed in the backward pass. This uses less memory but
+  # is about a third slower.
   model.remat = False
 
   config.train = train = ml_collections.ConfigDict()
-  # Passes over the training set, each of which predicts both ends of every
-  # triple or path once. May be a fraction.
+  # Number of epochs; may be a fraction. An epoch predicts the head and the tail
+  # of every training triple or path once.
   train.num_epochs = 500.0
-  # Rows in a batch, over all devices together. Must be a multiple of the number
-  # of devices.
+  # Number of rows in a batch, over all devices together. Must be a multiple of
+  # the number of devices.
   train.batch_size = 512
-  # Peak learning rate, between linear warm-up and linear decay to 0.
+  # Peak learning rate, which is reached after linear warm-up and followed by
+  # linear decay to 0.
   train.learning_rate = 5e-4
   # Factor on the learning rate of embeddings and entity biases. Not in the
   # paper.
@@ -119,59 +124,64 @@ def default_config() -> ml_collections.ConfigDict:
   train.target_mass = 0.8
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
-  # Gradients of a larger global norm are scaled down to this one. 0: never.
+  # Maximum global norm of the gradient. A gradient with a larger norm is scaled
+  # down to it. 0: no maximum.
   train.clip_norm = 1.0
   # Content of a row in a batch. 'instance', as in the paper: a masked sequence
   # with one answer. 'query': a distinct masked sequence with all its training
-  # answers, which need only one pass of the encoder. An epoch then has the same
-  # total gradient, but fewer steps of the same cost (FB15k-237: 296 instead of
-  # 1,063 steps of 512 rows).
+  # answers, for which one pass of the encoder is enough. The total gradient of
+  # an epoch is the same, but an epoch has fewer steps of about the same cost
+  # (FB15k-237: 296 instead of 1,063 steps of 512 rows).
   train.rows = 'instance'
-  # Maximum number of answers in a row; a query with more answers is split into
+  # Maximum number of answers in a row. A query with more answers is split into
   # several rows (rows 'query' only).
   train.max_answers_per_row = 64
   # Exponent p of the weight n**p that a query with n training answers has in
   # the loss (rows 'query' only). 1, as in the paper: all answers have the same
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
-  # Training steps per call of the compiled function. More steps reduce the
-  # overhead of the host (15 % of the time with 12 blocks on a CPU),
-  # but SIGINT and SIGTERM only take effect between calls. For path queries,
+  # Number of training steps per call of the compiled function. More steps reduce
+  # the overhead of the host (15 % of the time with 12 blocks on a CPU), but
+  # SIGINT and SIGTERM only take effect between calls. For path queries, this is
   # also the number of consecutive batches with paths of the same length.
   train.steps_per_call = 8
   # Random seed for initial parameters, data order and dropout.
   train.seed = 0
-  # Epochs between two evaluations of the valid split; may be a fraction. The
-  # checkpoint with the best filtered MRR (path queries: mean quantile) is kept.
-  # The split is also evaluated at the end; 0: only at the end.
+  # Number of epochs between two evaluations on the valid split; may be a
+  # fraction. The checkpoint with the best filtered MRR (path queries: mean
+  # quantile) is kept. There is always an evaluation at the end. 0: no others.
   train.validate_every_epochs = 10.0
-  # Stop after this many validations in a row without a better metric. 0: never.
+  # Stop the training after this many validations in a row without a better
+  # metric. 0: never stop early.
   train.early_stopping_validations = 0
-  # Minutes between checkpoints besides those at validations. 0: no others.
+  # Minutes between two checkpoints. A checkpoint is also written at every
+  # validation. 0: only at validations.
   train.checkpoint_every_minutes = 10.0
-  # Steps between two lines of metrics.jsonl.
+  # Number of steps between two lines of metrics.jsonl.
   train.log_every_steps = 100
-  # Also write TensorBoard events; needs `pip install '.[tensorboard]'`.
+  # Whether TensorBoard events are also written. This needs
+  # `pip install '.[tensorboard]'`.
   train.tensorboard = False
 
   config.evaluate = evaluate = ml_collections.ConfigDict()
-  # Queries ranked at a time, over all devices together. Memory use grows with
-  # this number times the number of entities. 0: as many per device as keep the
-  # scores below 64 MiB, at most 1024.
+  # Number of queries ranked at a time, over all devices together. Memory use is
+  # proportional to this number times the number of entities. 0: per device, the
+  # largest number, up to 1024, for which the scores need less than 64 MiB.
   evaluate.batch_size = 0
 
   # Folder of JAX's persistent compilation cache, which saves most of the
   # compilation time when a program starts again. Empty: no cache.
   config.compilation_cache_dir = ''
-  return config.lock()  # Assigning to an unknown field is an error.
+  return config.lock()  # Now, assigning to an unknown field raises an error.
 
 
 def recommended_config() -> ml_collections.ConfigDict:
   """Returns the settings with the best results per minute on small graphs.
 
-  They go beyond the paper: one block instead of twelve, with the composition of
-  the query at the MASK, a strong dropout on the input, and a larger learning
-  rate for embeddings. `docs/learning.md` has the measurements.
+  The settings go beyond the paper. The model has one block instead of twelve,
+  adds a composition vector to the input at the MASK, and uses strong dropout on
+  the input. The learning rate of embeddings is larger. `docs/learning.md` has
+  the measurements.
   """
   config = default_config()
   model, train = config.model, config.train
@@ -199,8 +209,8 @@ def recommended_config() -> ml_collections.ConfigDict:
 def describe() -> list[tuple[str, str, str]]:
   """Returns the field, default and description of every setting.
 
-  They are read from the source of `default_config`: a description is the
-  comment directly above the assignment, a default is its expression.
+  They are read from the source of `default_config`. The description is the
+  comment directly above the assignment. The default is the assigned expression.
   """
   fields, comment = [], []
   for line in inspect.getsource(default_config).splitlines():
@@ -218,10 +228,10 @@ def describe() -> list[tuple[str, str, str]]:
 
 
 def from_dict(saved: dict) -> ml_collections.ConfigDict:
-  """Returns the config of a dictionary, such as that of a config.json file.
+  """Returns the config for a dictionary, such as the content of config.json.
 
   Args:
-    saved: the result of `to_dict`. Missing fields get their defaults.
+    saved: a dictionary of settings. Missing fields get their defaults.
 
   Raises:
     ConfigError: a field is unknown, or its value is not valid.
@@ -244,7 +254,7 @@ def differences(
 
   Args:
     saved: the settings of a run.
-    given: the settings to compare. Those in `RUNTIME_FIELDS` may differ.
+    given: the settings to compare. Fields in `RUNTIME_FIELDS` are ignored.
   """
   old, new = flatten(saved), flatten(given)
   return [

@@ -1,9 +1,9 @@
-r"""CoKE: trains a model of a knowledge graph, evaluates it, answers questions.
+r"""Trains and evaluates CoKE, a model of knowledge graphs, and queries it.
 
 Train on a small graph that ships with coke_jax, into runs/countries:
   coke --config=configs/countries.py
 
-Change settings; train again in the same folder to continue an interrupted run:
+Change settings. Repeat the command to continue an interrupted run:
   coke --config=configs/fb15k237.py --workdir=runs/mine \
     --config.train.num_epochs=50 --config.model.num_layers=6
 
@@ -32,15 +32,14 @@ FLAGS = flags.FLAGS
 CONFIG = config_flags.DEFINE_config_file(
   'config',
   None,
-  'Config file, such as those in configs/: Python with a function '
-  'get_config(). Not needed if --workdir contains a run, whose settings are '
-  'used then.',
+  'Config file: a Python file with a function get_config(), such as the files '
+  'in configs/. Default: the settings of the run in --workdir.',
 )
 WORKDIR = flags.DEFINE_string(
   'workdir',
   '',
-  'Work folder of the run: settings, checkpoints, metrics.jsonl, results.json. '
-  'Default: runs/<name of the config file>.',
+  'Work folder of the run, which contains settings, checkpoints, metrics.jsonl '
+  'and results.json. Default: runs/<name of the config file>.',
 )
 MODE = flags.DEFINE_enum(
   'mode', 'train', list(commands.COMMANDS), commands.mode_help()
@@ -49,7 +48,10 @@ flags_lib.define()
 
 
 def main(argv: Sequence[str]) -> int | None:
-  """Runs the command of --mode; user errors end it without a traceback."""
+  """Runs the command of --mode.
+
+  An error that the user can cause is printed without a traceback.
+  """
   if len(argv) > 1:
     raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
   if not FLAGS['verbosity'].present:  # Orbax logs every checkpoint.
@@ -76,7 +78,7 @@ def main(argv: Sequence[str]) -> int | None:
 
 def entry_point() -> None:
   """Runs the console script `coke`."""
-  # In place, because the config flag looks for its overrides in sys.argv.
+  # Change sys.argv in place, because the config flag reads overrides from it.
   sys.argv[:] = arguments.prepare(sys.argv)
   with arguments.exit_quietly_on_broken_pipe():
     if arguments.wants_help(sys.argv):

@@ -2,8 +2,9 @@
 
 python -m coke_jax.main --config=configs/codex_m.py
 
-The graph is not in the paper and this setting is not tuned: it is a starting
-point between the paper's settings. Time and metrics have not been measured.
+The paper does not use this graph. The setting is an untuned starting point, with
+values between the paper's settings for other graphs. Time and metrics have not
+been measured.
 Downloads the graph from https://github.com/tsafavi/codex.
 """
 

@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/codex_s.py
 
-The settings go beyond the paper, see docs/learning.md. Downloads the graph from
-https://github.com/tsafavi/codex.
+The settings go beyond the paper; see docs/learning.md. The graph is downloaded
+from https://github.com/tsafavi/codex.
 """
 
 import ml_collections

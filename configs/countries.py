@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/countries.py
 
-The settings go beyond the paper, see docs/learning.md. The facts are from the
-Python package countryinfo, see coke_jax/data/countries/README.md.
+The settings go beyond the paper; see docs/learning.md. The facts are from the
+Python package countryinfo; see coke_jax/data/countries/README.md.
 """
 
 import ml_collections

@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/countries_paths.py
 
-Takes a few minutes on two CPU cores. Test split: mean quantile .932, hits@10
-.789 over all paths. The paths are sampled by random walks from the graph, which
-ships with the package.
+The training takes a few minutes on two CPU cores. On all test paths, the model
+reached a mean quantile of .932 and hits@10 of .789. The paths are sampled by
+random walks from the graph, which ships with the package.
 """
 
 import ml_collections

@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/fb15k.py
 
-The paper reports MRR .855 and hits@10 .906. Trains 12 blocks for 400 epochs,
-which takes days to weeks on a CPU: use a GPU or TPU. Downloads the graph from
+The paper reports MRR .855 and hits@10 .906. Training 12 blocks for 400 epochs
+takes days to weeks on a CPU: use a GPU or TPU. The graph is downloaded from
 https://github.com/DeepGraphLearning/KnowledgeGraphEmbedding.
 """
 

@@ -3,8 +3,8 @@
 python -m coke_jax.main --config=configs/fb15k237.py
 
 FB15k-237 is FB15k without inverse relations. The paper reports MRR .364 and
-hits@10 .549. Trains 12 blocks for 500 epochs, which takes about 74 hours on two
-CPU cores: use a GPU or TPU, or fb15k237_cpu.py. Downloads the graph from
+hits@10 .549. Training 12 blocks for 500 epochs takes about 74 hours on two CPU
+cores: use a GPU or TPU, or fb15k237_cpu.py. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """
 

@@ -2,8 +2,9 @@
 
 python -m coke_jax.main --config=configs/kinship.py
 
-The data are those of Denham (1973). The settings go beyond the paper, see
-docs/learning.md. Downloads the graph from https://github.com/TimDettmers/ConvE.
+The data are from Denham (1973). The settings go beyond the paper; see
+docs/learning.md. The graph is downloaded from
+https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections

@@ -1,11 +1,11 @@
-r"""Settings for your own graph, of up to some ten thousand entities.
+r"""Settings for your own graph, with up to tens of thousands of entities.
 
 python -m coke_jax.main --config=configs/own_graph.py --workdir=runs/mine \
   --config.data.name=mine --config.data.dir=path/to/folder
 
-The settings go beyond the paper, see docs/learning.md. A lower number of epochs
-makes the training shorter; `model.input_dropout` of .3 to .6 is worth trying
-first if the valid split stays far below the training data.
+The settings go beyond the paper; see docs/learning.md. For a shorter training,
+reduce `train.num_epochs`. If valid triples are ranked much worse than training
+triples, first try values of `model.input_dropout` between .3 and .6.
 """
 
 import ml_collections

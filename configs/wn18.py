@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/wn18.py
 
-The paper reports MRR .952 and hits@10 .960. Trains 12 blocks for 600 epochs,
-which takes days to weeks on a CPU: use a GPU or TPU. Downloads the graph from
+The paper reports MRR .952 and hits@10 .960. Training 12 blocks for 600 epochs
+takes days to weeks on a CPU: use a GPU or TPU. The graph is downloaded from
 https://github.com/DeepGraphLearning/KnowledgeGraphEmbedding.
 """
 

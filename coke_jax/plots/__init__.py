@@ -1,1 +1,1 @@
-"""Figures of runs and of contextual embeddings."""
+"""Figures of a run and of contextual embeddings."""

@@ -1,10 +1,11 @@
 """Maps of contextual embeddings, as in section 4.3 of the paper.
 
 The contextual embedding of an entity or relation differs from triple to triple.
-A map shows all of them in the plane: the model encodes every training triple
-that contains the entity, or one of up to two relations, without a mask, and
-t-SNE turns its final hidden states into points. The points of an entity are
-grouped by relation, the points of relations by the entity on one side.
+A map shows the contextual embeddings of one entity, or of one or two relations,
+as points in the plane. The model encodes every training triple that contains
+the entity or one of the relations, without a mask. Then t-SNE maps the final
+hidden states to points. In the map of an entity, the points are grouped by
+relation. In the map of relations, they are grouped by the entity on one side.
 """
 
 import dataclasses
@@ -18,14 +19,17 @@ from coke_jax.data import arrays
 from coke_jax.plots import map_selection, plot_style, readable_names
 
 _PERPLEXITY = 30.0
-_MAX_EXACT = 1000  # points up to which exact t-SNE takes seconds
+_MAX_EXACT = 1000  # maximum number of points for exact t-SNE, which is slower
 
 
 class Embedder(Protocol):
   """The method of `predict.model.Model` that a map needs."""
 
   def embed(self, sequences: Sequence[Sequence[str]]) -> Any:
-    """Returns an object whose `vectors` are float32 [N, 3, D], of N triples."""
+    """Returns an object with the hidden states of N triples.
+
+    Its attribute `vectors` is float32 [N, 3, D].
+    """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,19 +38,20 @@ class ContextualMap:
 
   Attributes:
     selection: the triples of the N points and their groups.
-    coordinates: float32 [N, 2], by t-SNE.
+    coordinates: float32 [N, 2], the points computed by t-SNE.
     perplexity: the perplexity of the t-SNE.
     seed: the seed of the t-SNE.
-    silhouette: float32 [N], from -1 to 1, the silhouette coefficient of each
-      hidden state (Rousseeuw 1987): positive if its own group is nearer than
-      any other. None if there is one group only.
-    silhouette_joined: the mean silhouette if each relation and its inverse
-      count as one group. None if that leaves one group only.
+    silhouette: float32 [N], the silhouette coefficient of each hidden state
+      (Rousseeuw 1987), from -1 to 1. It is positive if the hidden state is
+      nearer to its own group than to any other. None if there is only one
+      group.
+    silhouette_joined: the mean silhouette when a relation and its inverse
+      count as one group. None if there is only one such group.
     mirrored_pairs: the number of pairs of points whose triples are (s, r, o)
       and (o, r', s).
-    mirrored_distance: the median distance between the hidden states of these
-      pairs, divided by the median over all pairs of points. None if there are
-      no such pairs.
+    mirrored_distance: the median distance between the two hidden states of a
+      mirrored pair, divided by the median distance between any two hidden
+      states. None if there are no mirrored pairs.
   """
 
   selection: map_selection.Selection
@@ -60,7 +65,7 @@ class ContextualMap:
 
   @property
   def mean_silhouette(self) -> float | None:
-    """The mean silhouette, or None if there is one group only."""
+    """The mean silhouette, or None if there is only one group."""
     return None if self.silhouette is None else float(self.silhouette.mean())
 
 
@@ -71,7 +76,7 @@ def make_map(
   *,
   seed: int = 0,
 ) -> ContextualMap:
-  """Encodes the triples of a selection and arranges their states by t-SNE.
+  """Encodes the triples of a selection and maps the hidden states by t-SNE.
 
   Args:
     model: the model that encodes the triples.
@@ -139,12 +144,14 @@ def to_json(
   data: arrays.DataSet,
   names: readable_names.Names,
 ) -> dict[str, Any]:
-  """Converts a map to JSON types: selection, measures, groups and points.
+  """Converts a map to JSON types.
+
+  The document contains the selection, the measures, the groups and the points.
 
   Args:
     contextual_map: the map.
-    data: the data set of its selection.
-    names: the names of the labels.
+    data: the data set of the map's selection.
+    names: the names of entities and relations.
 
   Returns:
     The document that `map_plots.draw` draws.
@@ -205,7 +212,10 @@ def to_json(
 
 
 def _mirrored(triples: np.ndarray) -> np.ndarray:
-  """Returns pairs of rows (s, r, o) and (o, r', s): int64 [pairs, 2]."""
+  """Returns the pairs of rows whose triples are (s, r, o) and (o, r', s).
+
+  The result is int64 [pairs, 2], indices of `triples`.
+  """
   rows: dict[tuple[int, int], list[int]] = {}
   for row, (head, _, tail) in enumerate(triples.tolist()):
     rows.setdefault((head, tail), []).append(row)

@@ -1,4 +1,4 @@
-"""Pictures of a run: training curves, bars of ranks, contextual maps.
+"""Draws pictures of a run: training curves, bar charts and contextual maps.
 
     draw.draw(
       'runs/fb15k',
@@ -8,7 +8,7 @@
       names='entity2text.txt',
     )
 
-Every picture is saved as PNG and SVG, with its numbers in a JSON file.
+Every picture is saved as PNG and SVG. A JSON file contains its numbers.
 """
 
 import os
@@ -32,7 +32,7 @@ from coke_jax.predict import model as model_lib
 from coke_jax.storage import json_files
 from coke_jax.storage import workdir as workdir_lib
 
-_MAX_NAME_CHARACTERS = 80  # of the labels in a file name
+_MAX_NAME_CHARACTERS = 80  # maximum length of the labels in a file name
 
 
 def draw(
@@ -47,26 +47,29 @@ def draw(
 ) -> list[pathlib.Path]:
   """Draws the metrics and results of a run, and contextual maps.
 
-  Draws training curves if `metrics.jsonl` has lines, bars of the ranks if there
-  is a `results.json`, and a map for `entity` and for `relations`.
+  If `metrics.jsonl` has lines, draws training curves. If `results.json` exists,
+  draws bar charts of its metrics. Draws one map if `entity` is given, and one
+  map if `relations` are given.
 
   Args:
     folder: a work folder, or the folder of an exported model, which has no
       `metrics.jsonl`.
     output: the folder of the pictures; created if it is missing.
-    entity: the label of an entity, for a map. Default: no such map.
-    relations: the labels of one or two relations, such as a relation and its
-      inverse, for a map. Default: no such map.
-    names: a file with `label TAB name` on each line, for the legends. Default:
-      legends show labels.
-    model: the model of `folder`. Default: loaded if a map is drawn.
+    entity: the label of the entity of a map. Default: no map of an entity.
+    relations: the labels of the one or two relations of a map, such as a
+      relation and its inverse. Default: no map of relations.
+    names: a file with `label TAB name` on each line. Legends show these names.
+      Default: legends show labels.
+    model: the model of `folder`. Default: the model is loaded from `folder` if
+      a map is drawn.
     seed: the seed of the t-SNE and of the samples of large maps. Default: 0.
 
   Returns:
     The files written: a PNG, an SVG and a JSON file for each picture.
 
   Raises:
-    workdir.WorkdirError: the folder contains no run, or nothing to draw.
+    workdir.WorkdirError: the folder contains no run, or there is nothing to
+      draw.
     map_selection.MapError: a label is unknown or has too few triples, or the
       model is untrained.
     checkpoints.CheckpointError, export.ExportError: the model cannot be loaded.
@@ -122,9 +125,9 @@ def _maps(
   given: dict[str, str],
   seed: int,
 ) -> list[tuple[str, dict[str, Any]]]:
-  """Returns the file names and numbers of the maps."""
-  # Select everything first, so that a wrong label is an error before the model
-  # encodes anything.
+  """Returns the file name and the numbers of each map."""
+  # Select all triples first, so that a wrong label raises an error before the
+  # model encodes anything.
   chosen = []
   if entity is not None:
     selection = map_selection.select_entity(data, entity, seed=seed)
@@ -149,8 +152,8 @@ def file_name(kind: str, labels: Sequence[str]) -> str:
 
   Args:
     kind: `entity` or `relation`.
-    labels: the labels of the map. If they are long, they are cut and a checksum
-      is added.
+    labels: the labels of the map. If the labels are long, they are cut and a
+      checksum is appended.
 
   Returns:
     `<kind>_<labels>`, without a suffix.

@@ -7,23 +7,27 @@ import numpy as np
 
 from coke_jax.plots import plot_style
 
-# Smaller groups than the largest 12 are grey, because more styles are hard to
-# distinguish.
+# Only the largest 12 groups have styles of their own, because more styles are
+# hard to distinguish. All smaller groups are grey.
 MAX_GROUPS = 12
-# The size of the box around a group's number, as a fraction of the map's width.
+# Size of the box around a group's number, as a fraction of the map's width.
 NUMBER_SIZE = 0.04
 
 _MARKERS = 'os^Dv*Xp<P>h'
 _RELATION_MARKERS = 'o^'
 _POINT_SIZE = 40
-_SIZES = {'*': 80, 'X': 50, 'P': 50}  # of markers that would look too small
+_SIZES = {
+  '*': 80,
+  'X': 50,
+  'P': 50,
+}  # of markers that look too small in _POINT_SIZE
 _NEUTRAL = '#666666'  # the colour of relation markers in the legend
-_LEGEND_WIDTH = 46  # characters per line
-_LEGEND_LINES = 2  # per name
-_MAX_COMPARED = 500  # points of a group compared to find where it is densest
-_NEIGHBORHOOD = 0.05  # the range of that comparison, as a fraction of the width
-# Candidate offsets of a number from the densest point of its group: none, and
-# circles of growing radius.
+_LEGEND_WIDTH = 46  # maximum number of characters in a line
+_LEGEND_LINES = 2  # maximum number of lines of a name
+_MAX_COMPARED = 500  # maximum number of points used to find a densest point
+_NEIGHBORHOOD = 0.05  # radius for the density, as a fraction of the width
+# Candidate offsets of a number from the densest point of its group: zero, and
+# the points of circles with growing radius.
 _OFFSETS = np.array(
   [
     [radius * np.cos(angle), radius * np.sin(angle)]
@@ -36,10 +40,12 @@ _OFFSETS = np.array(
 def draw(numbers: dict[str, Any]) -> Any:
   """Draws a map as a matplotlib figure.
 
-  In the map of an entity, each relation has a colour and a marker; its inverse
-  has the same ones, hollow. In the map of two relations, the colour shows the
-  entity (hollow where colours repeat) and the marker shows the relation. The
-  number of a group in the legend is also next to its densest point.
+  In the map of an entity, each relation has a colour and a marker. The inverse
+  of a relation has the same colour and the same marker, but hollow. In the map
+  of two relations, the colour shows the entity and the marker shows the
+  relation. Where a colour is used a second time, the markers are hollow. Each
+  group has a number, which is printed in the legend and near the densest point
+  of the group.
 
   Args:
     numbers: what `contextual_maps.to_json` returned.
@@ -143,7 +149,10 @@ def _style(
 def _with_marker(
   numbers: dict[str, Any], style: dict[str, Any], relation: int
 ) -> dict[str, Any]:
-  """Returns a style with the marker of a relation, if there are two."""
+  """Returns the style with the marker of the relation.
+
+  In a map of one label, returns the style unchanged.
+  """
   if not _is_pair(numbers):
     return style
   return style | {'marker': _RELATION_MARKERS[relation]}
@@ -154,18 +163,18 @@ def number_positions(
   groups: np.ndarray,
   shown: int,
 ) -> dict[int, np.ndarray]:
-  """Chooses positions for the numbers of the first groups.
+  """Chooses the positions of the numbers of the first groups.
 
-  A number is near the point with the most points of its group around it, where
-  it hides no other number and few points.
+  A number is near the densest point of its group, at a position where it hides
+  no other number and few points.
 
   Args:
     places: float [N, 2], the points.
     groups: integers [N], the group of each point.
-    shown: how many groups are numbered.
+    shown: the number of groups that get a number.
 
   Returns:
-    Group -> float [2], for the groups that have points.
+    Group -> position, float [2]. Groups without points are left out.
   """
   low = places.min(axis=0)
   size = np.maximum(np.ptp(places, axis=0), np.finfo(np.float32).tiny)
@@ -189,7 +198,16 @@ def number_positions(
 
 
 def _close(places: np.ndarray, others: np.ndarray, limit: float) -> np.ndarray:
-  """Counts the others [M, 2] within a limit of each place [T, 2]: int64 [T]."""
+  """Counts the `others` that are near each place.
+
+  Args:
+    places: float [T, 2].
+    others: float [M, 2].
+    limit: the maximum distance.
+
+  Returns:
+    int64 [T].
+  """
   apart = np.linalg.norm(places[:, None] - others[None], axis=-1)
   return (apart < limit).sum(axis=1)
 
@@ -200,7 +218,7 @@ def _legend(
   numbers: dict[str, Any],
   styles: list[dict[str, Any]],
 ) -> None:
-  """Adds a legend of the groups, and of the relations if there are two."""
+  """Adds a legend of the groups, and of the relations in a map of two."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []
@@ -257,7 +275,7 @@ def _title(numbers: dict[str, Any]) -> str:
 
 
 def _subtitle(numbers: dict[str, Any]) -> str:
-  """Describes the points, the colours and which triples are left out."""
+  """Describes the points, the colours and the selection of triples."""
   shown, kept = len(numbers['points']), numbers['triples_kept']
   least = numbers['least_triples_of_a_group']
   sample = f' (a sample of {kept:,})' if shown < kept else ''

@@ -1,4 +1,4 @@
-"""Selection of the triples of a contextual map, and of their groups."""
+"""Selects the triples of a contextual map and groups them."""
 
 import dataclasses
 import itertools
@@ -13,16 +13,17 @@ from coke_jax.data import graph as graph_lib
 HEAD, RELATION, TAIL = range(3)  # columns of a triple
 SIDES = {'head': HEAD, 'tail': TAIL}
 
-# The fewest triples of a group that is drawn, as in the paper: of a relation in
-# the map of an entity, and of an entity in the map of relations.
+# Minimum number of triples in a group; smaller groups are not drawn, as in the
+# paper. The groups are relations in the map of an entity, and entities in the
+# map of relations.
 MIN_RELATION_TRIPLES = 5
 MIN_ENTITY_TRIPLES = 10
-# The most points of a map, a random sample of the triples if these are more.
-# With more points t-SNE takes minutes and the map gets crowded.
+# Maximum number of points in a map. If there are more triples, a random sample
+# is drawn, because t-SNE would take minutes and the map would be crowded.
 MAX_POINTS = 5000
 _MIN_POINTS = 10
-# Two relations are inverse if the Jaccard index of the (head, tail) pairs of
-# one and the (tail, head) pairs of the other is at least this.
+# Two relations count as inverse to each other if the (head, tail) pairs of one
+# and the (tail, head) pairs of the other have at least this Jaccard index.
 _MIN_OVERLAP = 0.5
 
 
@@ -35,24 +36,25 @@ class Selection:
   """The triples of the N points of a map, and their groups.
 
   Attributes:
-    labels: the entity, or the one or two relations, of the map.
+    labels: the label of one entity, or the labels of one or two relations.
     kind: the kind of the labels, `entity` or `relation`.
-    grouped_by: the kind of the groups: `relation` if `kind` is `entity`, and
-      the other way round.
+    grouped_by: the kind of the groups, `relation` if `kind` is `entity`, or
+      `entity` if `kind` is `relation`.
     sides: for each relation of `labels`, the side (`head` or `tail`) whose
       entities are the groups. Empty if `kind` is `entity`.
-    least: the fewest triples of a group.
+    least: the minimum number of triples in a group.
     found: the number of distinct training triples with the labels, including
-      those of smaller groups.
-    left_out: the number of groups with fewer triples than `least`.
-    kept: the number of triples of the other groups; more than N if the points
-      are a sample.
+      the triples of groups that are left out.
+    left_out: the number of groups that are left out, because they have fewer
+      triples than `least`.
+    kept: the number of triples in the groups that are not left out. It is
+      larger than N if the points are a sample.
     triples: int32 [N, 3]: head entity id, relation index, tail entity id.
-    column: int64 [N], the column of each triple whose hidden state is shown.
-    group: int64 [N], an index into `groups`.
-    groups: integers [G], entity ids or relation indices, the largest group
-      first; a relation's inverse follows it.
-    inverse: int64 [G], the index of the inverse relation's group, or -1.
+    column: int64 [N], for each triple, the column whose hidden state is shown.
+    group: int64 [N], the group of each triple, an index into `groups`.
+    groups: integers [G], entity ids or relation indices. The largest group is
+      first. The inverse of a relation directly follows the relation.
+    inverse: int64 [G], the index of the inverse relation in `groups`, or -1.
   """
 
   labels: tuple[str, ...]
@@ -75,13 +77,15 @@ def select_entity(
 ) -> Selection:
   """Selects the training triples of an entity, grouped by relation.
 
-  Each triple is one point. If the entity is on both sides, the point is the
-  head.
+  Each triple is one point. If the entity is both head and tail, the point is
+  the hidden state of the head.
 
   Args:
-    data: a graph, or path data, whose single edges are the triples.
+    data: a graph, or path data. The triples of path data are the paths with a
+      single relation.
     label: the label of the entity.
-    seed: determines the sample if there are more than MAX_POINTS triples.
+    seed: the seed of the sample that is drawn if there are more than MAX_POINTS
+      triples.
 
   Raises:
     MapError: the label is unknown, or has too few triples.
@@ -112,17 +116,19 @@ def select_relations(
   """Selects the training triples of one or two relations, grouped by entity.
 
   Args:
-    data: a graph, or path data, whose single edges are the triples.
+    data: a graph, or path data. The triples of path data are the paths with a
+      single relation.
     labels: the labels of one or two relations, such as a relation and its
       inverse.
     sides: `head` or `tail` for each relation, the side whose entities are the
-      groups. Default: the sides that keep the most triples, in groups of at
-      least MIN_ENTITY_TRIPLES.
-    seed: determines the sample if there are more than MAX_POINTS triples.
+      groups. Default: the sides for which the most triples are in groups with
+      at least MIN_ENTITY_TRIPLES triples.
+    seed: the seed of the sample that is drawn if there are more than MAX_POINTS
+      triples.
 
   Raises:
-    MapError: a label or side is unknown, the relations are not one or two
-      different ones, or they have too few triples.
+    MapError: a label or side is unknown, `labels` are not one label or two
+      different labels, or the relations have too few triples.
   """
   if len(labels) not in (1, 2) or len(set(labels)) < len(labels):
     raise MapError(
@@ -175,7 +181,7 @@ def _select(
   seed: int,
   sides: tuple[str, ...] = (),
 ) -> Selection:
-  """Drops small groups, and samples if there are too many points."""
+  """Leaves out small groups, and draws a sample of too many points."""
   groups, group, counts = np.unique(
     key, return_inverse=True, return_counts=True
   )
@@ -213,7 +219,7 @@ def _select(
 
 
 def _beside_inverses(selection: Selection, triples: np.ndarray) -> Selection:
-  """Reorders groups so that the inverse of a relation follows it."""
+  """Reorders groups so that each relation is followed by its inverse."""
   relations = selection.groups.tolist()
   inverses = _inverses(triples, relations)
   pairs = ((one, inverses.get(one, one)) for one in relations)
@@ -235,7 +241,7 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
     relations: the relation indices to compare.
 
   Returns:
-    Relation -> inverse relation, for those relations that have one.
+    Relation -> inverse relation. Relations without an inverse are left out.
   """
   edges: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}
   mirrored: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}
@@ -258,7 +264,7 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
 
 
 def _num_kept(key: np.ndarray) -> int:
-  """Returns how many triples are in groups that are large enough."""
+  """Returns the number of triples in groups that are large enough."""
   counts = np.unique(key, return_counts=True)[1]
   return int(counts[counts >= MIN_ENTITY_TRIPLES].sum())
 

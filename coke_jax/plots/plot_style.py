@@ -1,4 +1,4 @@
-"""Style and saving of pictures, and the optional plotting libraries."""
+"""Imports the plotting libraries, sets the style, and saves pictures."""
 
 import contextlib
 import importlib
@@ -10,8 +10,8 @@ from coke_jax import config as config_lib
 from coke_jax.data import atomic_files
 from coke_jax.storage import json_files
 
-# The palette of Okabe and Ito (2008), which is distinguishable with any colour
-# vision, without yellow, which is faint on white.
+# Palette of Okabe and Ito (2008), which is also suitable for colour-blind
+# readers. Yellow is left out, because it is faint on white.
 COLORS = (
   '#0072B2',  # blue
   '#D55E00',  # vermilion
@@ -46,7 +46,7 @@ def import_extra(module: str) -> Any:
     The module.
 
   Raises:
-    config.ConfigError: it is not installed.
+    config.ConfigError: the module is not installed.
   """
   try:
     return importlib.import_module(module)
@@ -68,11 +68,11 @@ def style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Any:
-  """Returns an empty matplotlib figure, independent of pyplot.
+  """Returns an empty matplotlib figure, without pyplot.
 
   Args:
-    width: in inches.
-    height: in inches.
+    width: the width in inches.
+    height: the height in inches.
 
   Raises:
     config.ConfigError: matplotlib is not installed.
@@ -94,7 +94,7 @@ def save(
     name: the file name without a suffix.
 
   Returns:
-    `<folder>/<name>` with .png, .svg and .json.
+    The three files `<folder>/<name>.png`, `.svg` and `.json`.
 
   Raises:
     atomic_files.WriteError: a file cannot be written.
@@ -107,7 +107,7 @@ def save(
   with atomic_files.whole_file(picture) as path:
     figure.savefig(path, format='png', dpi=_DOTS_PER_INCH)
   with atomic_files.whole_file(vector) as path:
-    # Leave out the date, so that the same figure gives the same file.
+    # Leave out the date, so that the same figure is always the same file.
     figure.savefig(path, format='svg', metadata={'Date': None})
   json_files.write_json(data, numbers)
   return [picture, vector, data]

@@ -1,7 +1,7 @@
 """Readable names of entities and relations for the legends of pictures.
 
-Names are unique: if a short form fits two labels, both get a longer form, and
-in the end the label itself.
+Names are unique. If two labels have the same short form, both labels get a
+longer form. If no form is unique, the name is the label itself.
 """
 
 import collections
@@ -21,8 +21,8 @@ class Names:
   """The names of the entities and relations of a vocabulary.
 
   Attributes:
-    entities: label -> name.
-    relations: label -> name.
+    entities: the label of each entity -> its name.
+    relations: the label of each relation -> its name.
   """
 
   entities: dict[str, str]
@@ -32,12 +32,15 @@ class Names:
 def make_names(
   vocabulary: vocabulary_lib.Vocabulary, given: Mapping[str, str]
 ) -> Names:
-  """Gives every label a name, unique among entities and among relations.
+  """Gives every label a name.
+
+  No two entities have the same name, and no two relations.
 
   Args:
     vocabulary: the labels.
-    given: label -> name, for some of the labels. Other entities are named by
-      their label, other relations by a readable form of it.
+    given: label -> name, for some of the labels. For all other labels, the name
+      of an entity is its label, and the name of a relation is a readable form
+      of its label.
   """
   return Names(
     entities=_distinct(
@@ -87,8 +90,8 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
 def _relation_forms(label: str) -> tuple[str, ...]:
   """Returns readable forms of a relation, the shortest first.
 
-  A Freebase relation is `/domain/type/property`, or two of these joined by a
-  dot if it leads through an unnamed node:
+  A Freebase relation is written `/domain/type/property`. Two such relations are
+  joined by a dot if there is an unnamed node between them. Examples:
 
       /film/film/directed_by
         film: directed by
@@ -111,7 +114,7 @@ def _relation_forms(label: str) -> tuple[str, ...]:
 def _distinct(
   labels: Sequence[str], forms: Iterable[Sequence[str]]
 ) -> dict[str, str]:
-  """Returns label -> the first of its forms that is unique."""
+  """Returns the name of each label: the first of its forms that is unique."""
   wanted = {
     label: [*some, f'{some[0]} ({label})', label]
     for label, some in zip(labels, forms, strict=True)

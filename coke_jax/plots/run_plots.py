@@ -1,4 +1,4 @@
-"""Figures of a run: training curves, and ranks as bars."""
+"""Draws figures of a run: training curves and bar charts of metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,10 @@ from coke_jax.plots import plot_style
 _MARKERS = 'os^'
 _DARK = '#444444'
 _GRID = '#E5E5E5'
-_BARS_WIDTH = 0.8  # of all bars of a group; neighboring groups are 1 apart
+# Total width of the bars of a group. The distance between two groups is 1.
+_BARS_WIDTH = 0.8
 
-# Keys of the results -> labels in the pictures.
+# Key in the results -> label in the pictures.
 _TRIPLE_METRICS = {'mrr': 'MRR', 'hits@1': 'hits@1', 'hits@10': 'hits@10'}
 _PATH_METRICS = {'mean_quantile': 'mean quantile', 'hits@10': 'hits@10'}
 _SIDES = {'head': 'head (? r o)', 'tail': 'tail (s r ?)'}
@@ -26,8 +27,9 @@ def curves(dataset: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     lines: the lines of metrics.jsonl.
 
   Returns:
-    `dataset`, and in `train` and `valid` lists of equal length: `epoch` and the
-    values at that epoch.
+    A dictionary with the keys `dataset`, `train` and `valid`. `train` and
+    `valid` contain lists of equal length: `epoch`, and one list of values for
+    each metric.
   """
   train = [line for line in lines if line['kind'] == 'train']
   valid = [line for line in lines if line['kind'] == 'valid']
@@ -53,13 +55,15 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
   """Collects the metrics that bar charts show.
 
   Args:
-    results: the content of results.json: of triples, with `by_category`; or of
-      paths, with `by_length` and, under `single_edges`, the results of triples.
+    results: the content of results.json. Results of triples contain
+      `by_category`. Results of paths contain `by_length`, and may contain the
+      results of triples as `single_edges`.
 
   Returns:
-    By the file name of the picture: `dataset`, `split`, `title`, `groups` (the
-    number of queries of each group) and `metrics` (the bars by metric and
-    series, one for each group).
+    File name of a picture -> its numbers, a dictionary with these keys:
+    `dataset`, `split` and `title`, three texts;
+    `groups`, the number of queries of each group;
+    `metrics`, for each metric and series, a list with one bar per group.
   """
   found: dict[str, dict[str, Any]] = {}
   about = {'dataset': results['dataset'], 'split': results['split']}
@@ -96,10 +100,10 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def draw_curves(numbers: dict[str, Any]) -> Any:
-  """Returns a matplotlib figure of what `curves` returned.
+  """Returns a matplotlib figure of the result of `curves`.
 
-  It has one panel for the loss, one for the validations, if there are any, and
-  one for the learning rate.
+  The figure has a panel for the loss, a panel for the validation metrics, if
+  there are any, and a panel for the learning rate.
   """
   train, valid = numbers['train'], numbers['valid']
   panels = [('loss', 'training loss\n(nats per answer)')]
@@ -136,7 +140,7 @@ def draw_curves(numbers: dict[str, Any]) -> Any:
 
 
 def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
-  """Marks the epoch at which the metric that chooses checkpoints is best."""
+  """Marks the epoch with the best value of a validation metric."""
   values = np.array(valid[metric], dtype=float)
   if np.isnan(values).all():
     return
@@ -151,9 +155,9 @@ def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
 
 
 def draw_bars(numbers: dict[str, Any]) -> Any:
-  """Returns a matplotlib figure of one picture of `bars`.
+  """Returns a matplotlib figure of one picture of the result of `bars`.
 
-  It has one panel for each metric.
+  The figure has one panel for each metric.
   """
   groups, metrics = numbers['groups'], numbers['metrics']
   figure = plot_style.new_figure(
