@@ -24,7 +24,7 @@ RUNTIME_FIELDS = (
 
 
 def default_config() -> ml_collections.ConfigDict:
-  """Returns the paper's settings for link prediction, with the countries graph.
+  """Returns the paper's settings for link prediction on the countries graph.
 
   The files in `configs/` start from these settings. The comment above each
   setting is also its description in `--help` and in the documentation.
@@ -54,16 +54,16 @@ def default_config() -> ml_collections.ConfigDict:
   # Prefix of a relation that a path follows from tail to head ('paths' and
   # 'walks' only).
   data.inverse_marker = '**'
-  # Maximum number of relations in a training path, and for 'walks' in every
-  # sampled path. Must be 1 for 'triples'. For 'paths', longer paths in the valid
-  # and test files are still used.
+  # Maximum number of relations in a training path. For 'walks', also in a
+  # sampled path. Must be 1 for 'triples'. Evaluation uses paths of all lengths.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
-  # Random walks per training triple ('walks' only). Duplicates are removed.
+  # Number of random walks per training triple ('walks' only). Duplicates are
+  # removed.
   data.walks_per_train_triple = 20
-  # Random walks per triple of the valid and test splits ('walks' only).
-  # Duplicates and paths of earlier splits are removed.
+  # Number of random walks per triple of the valid and test splits ('walks'
+  # only). Duplicates and paths of earlier splits are removed.
   data.walks_per_evaluation_triple = 4
 
   config.model = model = ml_collections.ConfigDict()
@@ -82,7 +82,7 @@ def default_config() -> ml_collections.ConfigDict:
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
   # Whether a composition vector is added to the input at the MASK: the complex
-  # product of the known entity and the relations of the query. Not in the paper.
+  # product of the known entity and the query's relations. Not in the paper.
   model.composition = False
   # Whether queries for the head use a second embedding of each relation, and
   # positions that are counted from the known entity. Not in the paper.
@@ -99,8 +99,8 @@ def default_config() -> ml_collections.ConfigDict:
   model.embedding_stddev = 0.02
   # Initial standard deviation of kernels. 0: 1 / sqrt(size of the input).
   model.kernel_stddev = 0.02
-  # Whether blocks are recomputed in the backward pass. This uses less memory but
-  # is about a third slower.
+  # Whether blocks are recomputed in the backward pass. This uses less memory
+  # but is about a third slower.
   model.remat = False
 
   config.train = train = ml_collections.ConfigDict()
@@ -140,10 +140,11 @@ def default_config() -> ml_collections.ConfigDict:
   # the loss (rows 'query' only). 1, as in the paper: all answers have the same
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
-  # Number of training steps per call of the compiled function. More steps reduce
-  # the overhead of the host (15 % of the time with 12 blocks on a CPU), but
-  # SIGINT and SIGTERM only take effect between calls. For path queries, this is
-  # also the number of consecutive batches with paths of the same length.
+  # Number of training steps per call of the compiled function. More steps
+  # reduce the overhead of the host (15 % of the time with 12 blocks on a CPU),
+  # but SIGINT and SIGTERM only take effect between calls. For path queries,
+  # this is also the number of consecutive batches with paths of the same
+  # length.
   train.steps_per_call = 8
   # Random seed for initial parameters, data order and dropout.
   train.seed = 0

@@ -2,10 +2,10 @@
 
 python -m coke_jax.main --config=configs/codex_m.py
 
-The paper does not use this graph. The setting is an untuned starting point, with
+The paper does not use this graph. The setting is an untuned starting point with
 values between the paper's settings for other graphs. Time and metrics have not
 been measured.
-Downloads the graph from https://github.com/tsafavi/codex.
+The graph is downloaded from https://github.com/tsafavi/codex.
 """
 
 import ml_collections

@@ -2,14 +2,14 @@
 
 python -m coke_jax.main --config=configs/fb15k237_cpu.py
 
-The training took 93 minutes on a machine with other programs. The steps alone
-take about 65 minutes. Metrics of the test split: MRR .325, hits@1 .234, hits@10
-.508. docs/performance.md has the learning curve.
+The training took 93 minutes on a machine that also ran other programs. The
+steps alone take about 65 minutes. Metrics of the test split: MRR .325, hits@1
+.234, hits@10 .508. docs/performance.md has the learning curve.
 
-In comparison with the paper's setting in fb15k237.py, the model has a quarter of
-the depth, and a row is a query with all its answers. This gives fewer and larger
-steps, so the learning rate and the weight decay are higher, and dropout and
-label smoothing are lower. The graph is downloaded from
+In comparison with the paper's setting in fb15k237.py, the model has a quarter
+of the depth, and a row is a query with all its answers. This gives fewer and
+larger steps, so the learning rate and the weight decay are higher, and dropout
+and label smoothing are lower. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """
 

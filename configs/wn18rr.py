@@ -3,8 +3,8 @@
 python -m coke_jax.main --config=configs/wn18rr.py
 
 WN18RR is WN18 without inverse relations. The paper reports MRR .484 and hits@10
-.553. Training 12 blocks for 1,000 epochs takes days to weeks on a CPU: use a GPU
-or TPU. The graph is downloaded from https://github.com/TimDettmers/ConvE.
+.553. Training 12 blocks for 1,000 epochs takes days to weeks on a CPU: use a
+GPU or TPU. The graph is downloaded from https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections
