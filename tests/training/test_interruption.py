@@ -81,6 +81,9 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
 
   def work() -> None:
     with interruption.Watch() as watch, watch.at_once():
+      # Set here, because an automatic collection before this point would send
+      # the signal to a process without a handler.
+      gc.callbacks[:] = [collected]
       gc.collect()
       noted.append(watch.received)
       time.sleep(20)
@@ -88,7 +91,6 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
 
   noted: list[int | None] = []
   before = list(gc.callbacks)
-  gc.callbacks[:] = [collected]
   try:
     with pytest.raises(interruption.Interruption):
       work()

@@ -356,12 +356,11 @@ def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
   assert_same(state.params, params)
 
 
-@pytest.mark.parametrize('options', ['paper', 'composition'])
-def test_eight_devices_learn_what_one_does(tmp_path, options):
+def test_eight_devices_learn_what_one_does(tmp_path):
   curves = []
   for devices in (1, 8):
     folder = tmp_path / str(devices)
-    small.run_script(__file__, folder, devices, options, devices=devices)
+    small.run_script(__file__, folder, devices, devices=devices)
     lines = (folder / 'metrics.jsonl').read_text().splitlines()
     curves.append(
       [line for line in map(json.loads, lines) if line['kind'] == 'train']
@@ -395,11 +394,8 @@ if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
   assert jax.local_device_count() == int(sys.argv[2])
   without_dropout = small_config()
   without_dropout.model.dropout = 0.0
-  if sys.argv[3] == 'composition':
-    without_dropout.model.update(
-      composition=True, relation_directions=True, prediction_head=False
-    )
-    without_dropout.train.embedding_learning_rate_factor = 5.0
+  without_dropout.model.update(composition=True, relation_directions=True)
+  without_dropout.train.embedding_learning_rate_factor = 5.0
   make_trainer(
     pathlib.Path(sys.argv[1]),
     without_dropout,
