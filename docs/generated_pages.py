@@ -52,7 +52,7 @@ def settings() -> str:
     'line changes fields for one run:',
     '```bash\npython -m coke_jax.main --config=configs/countries.py \\\n'
     '  --config.model.num_layers=6 --config.train.num_epochs=20\n```',
-    'A field that does not exist, or a value that is not valid, is an error '
+    'A field that does not exist, or a value that is not valid, raises an error '
     'before anything is read or written. [Config files](configs.md) lists what '
     'each file in `configs/` changes.',
   ]
@@ -97,15 +97,15 @@ def command_line() -> str:
   parts = [
     '# Command line',
     '`coke` and `python -m coke_jax.main` are the same program. `--mode` '
-    'selects what it does; a flag that the mode does not use is an error. '
-    'Words in a flag are joined by dashes or underscores. Flags that begin '
+    'selects the command. A flag that the command does not use raises an '
+    'error. Dashes in a flag may be written as underscores. Flags that begin '
     'with `--config.` set [config fields](settings.md).',
     '## For every mode',
   ]
   flag: Any
   for name in ('config', 'workdir', 'mode'):
     flag = main.FLAGS[name]
-    text = 'What to do; see below.' if name == 'mode' else flag.help
+    text = 'The command to run; see below.' if name == 'mode' else flag.help
     default = f'default `{flag.default}`' if flag.default else ''
     parts.append(_definition(f'`--{name}`', name, text, default))
   parts.append(

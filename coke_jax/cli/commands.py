@@ -65,4 +65,4 @@ COMMANDS = {
 def mode_help() -> str:
   """Returns the help text of --mode, with one line per mode."""
   modes = [f'{mode}: {command.help}' for mode, command in COMMANDS.items()]
-  return '\n'.join(['What to do.', *modes])
+  return '\n'.join(['The command to run.', *modes])
