@@ -52,8 +52,8 @@ def settings() -> str:
     'line changes fields for one run:',
     '```bash\npython -m coke_jax.main --config=configs/countries.py \\\n'
     '  --config.model.num_layers=6 --config.train.num_epochs=20\n```',
-    'A field that does not exist, or a value that is not valid, raises an error '
-    'before anything is read or written. [Config files](configs.md) lists what '
+    'An unknown field, or a value that is not valid, raises an error before '
+    'anything is read or written. [Config files](configs.md) lists what '
     'each file in `configs/` changes.',
   ]
   described = config_lib.describe()
