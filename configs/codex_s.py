@@ -2,8 +2,9 @@
 
 python -m coke_jax.main --config=configs/codex_s.py
 
-The settings go beyond the paper; see docs/learning.md. The graph is downloaded
-from https://github.com/tsafavi/codex.
+Takes 2 minutes on two CPU cores. Test split: MRR .458, hits@1 .359, hits@10
+.638. The settings go beyond the paper; see docs/learning.md. The graph is
+downloaded from https://github.com/tsafavi/codex.
 """
 
 import ml_collections

