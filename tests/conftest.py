@@ -24,6 +24,17 @@ def pytest_configure(config):
     os.environ['JAX_NUMPY_RANK_PROMOTION'] = 'raise'
 
 
+@pytest.fixture(scope='session', autouse=True)
+def compile_fast():
+  """Turns off expensive compiler passes, for programs that run only briefly.
+
+  Programs that tests start as processes of their own are compiled as usual.
+  """
+  import jax
+
+  jax.config.update('jax_disable_most_optimizations', True)
+
+
 @pytest.fixture(scope='session')
 def benchmark_folder():
   """Gives the folder of a real data set, `$COKE_DATA_DIR/<name>`.
