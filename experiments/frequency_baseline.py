@@ -2,10 +2,10 @@
 
     python experiments/frequency_baseline.py --config=configs/countries.py
 
-The score of an entity for `s r ?` (or `? r o`) is how often it is the tail (or
-head) of `r` in train. For paths, it is how often the entity is the target of a
-training edge with the path's last relation. Filters and metrics are those of
-the models.
+For `s r ?`, the score of an entity is the number of training triples in which
+it is the tail of `r`; for `? r o`, the number in which it is the head. For a
+path, the score is the number of training edges with the path's last relation
+that end in the entity. Filters and metrics are those of the models.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from coke_jax.evaluate import ranks as ranks_lib
 
 
 def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
-  """Returns the results of ranking tails, then heads, by frequency in train."""
+  """Ranks tails, then heads, by their frequency in train."""
   graph = task.data
   vocabulary = graph.vocabulary
   shape = (2, vocabulary.num_relations, vocabulary.num_entities)
@@ -53,7 +53,7 @@ def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
 
 
 def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
-  """Returns the results of ranking targets by the path's last relation."""
+  """Ranks targets by their frequency with the path's last relation."""
   data = task.data
   vocabulary = data.vocabulary
   shape = (vocabulary.num_relations, vocabulary.num_entities)
@@ -77,12 +77,12 @@ def _rank(
   gold: np.ndarray,
   score: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> ranks_lib.Ranks:
-  """Ranks the gold entity of each query, int [N].
+  """Ranks the gold entity of each query.
 
   Args:
-    gold: the gold entities.
-    score: returns the scores [B, V] and candidates, bool [B, V], of some rows.
-      The gold entity is a candidate in any case.
+    gold: int [N], the gold entities.
+    score: maps B rows to their scores [B, V] and candidates, bool [B, V]. The
+      gold entity counts as a candidate even if its entry is False.
   """
   better, equal, candidates = [], [], []
   for rows in np.array_split(np.arange(len(gold)), max(1, len(gold) // 512)):

@@ -25,7 +25,8 @@ PACKAGE = 'countryinfo'
 SPLITS = ('train', 'valid', 'test')
 # Names of ISO 639 and ISO 4217 codes, and the template of README.md.
 TABLES = pathlib.Path(__file__).resolve().parent / 'countries'
-HELD_OUT_SHARE = 0.12  # of the possible triples, for valid and for test each
+# Share of the triples that may be held out, for each of valid and test.
+HELD_OUT_SHARE = 0.12
 
 # The meaning of each relation, in the order of the table in README.md.
 RELATIONS = {
@@ -44,8 +45,8 @@ RELATIONS = {
   'top_level_domain': 'the last part of internet addresses',
 }
 
-# If several entities have the same name, the only one of the first of these
-# kinds keeps it as its label, and the others get a suffix.
+# Entities that share a name get a suffix. The exception is the entity whose
+# kind is first in this list, if no other entity with the name has that kind.
 KINDS = (
   'region',
   'subregion',
@@ -73,7 +74,7 @@ COUNTRY_NAMES = {
 
 # Obvious errors of the source and their corrections.
 DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
-PROVINCES_OF_ANOTHER = {  # the first code has the list of the second
+PROVINCES_OF_ANOTHER = {  # country -> owner of the list in its record
   'COD': 'COG',
   'COG': 'COD',
   'IOT': 'VGB',
@@ -106,9 +107,9 @@ class Entity:
 
   Attributes:
     kind: one of KINDS.
-    name: its label if that is unique.
-    owner: the country's name for cities and provinces, which are different
-      entities in different countries; else empty.
+    name: the label, if no other entity has this name.
+    owner: for a city or province the name of its country, because equal names
+      in two countries are two entities; else empty.
   """
 
   kind: str
@@ -180,7 +181,7 @@ def main() -> None:
 
 
 def read_countries(report: Report) -> dict[str, dict[str, Any]]:
-  """Reads one record for each country, by ISO code, with common names."""
+  """Reads one record per country, by ISO code, and sets its common name."""
   records: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
   folder = importlib.resources.files(PACKAGE) / 'data'
   for path in sorted(folder.iterdir(), key=lambda path: path.name):
@@ -240,7 +241,7 @@ def all_facts(
   for code, record in countries.items():
     name = record['name']
     country = Entity('country', name)
-    # Some territories have several, written "one / two / three".
+    # Some territories have several capitals, written "one / two / three".
     for city in texts(record.get('capital'))[:1]:
       if ' / ' in city:
         report('only the first of several capitals kept', f'{name}: {city}')
@@ -390,7 +391,7 @@ def unique_labels(entities: Iterable[Entity]) -> dict[Entity, str]:
 
 
 def suffix(entity: Entity, same_kind: int) -> str:
-  """Returns what distinguishes an entity from others with its name."""
+  """Returns the suffix of an entity whose name another entity has."""
   if entity.kind == 'province':
     return f'province of {entity.owner}'
   if entity.kind == 'city' and same_kind > 1:
@@ -402,10 +403,10 @@ def suffix(entity: Entity, same_kind: int) -> str:
 
 
 def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
-  """Holds out a share of every relation, so that train keeps every entity.
+  """Holds out a share of each relation; every entity stays in train.
 
   Args:
-    triples: sorted and distinct.
+    triples: the triples, sorted and without duplicates.
     seed: the seed of the selection.
 
   Returns:
@@ -415,7 +416,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
   for head, relation, tail in triples:
     if relation != 'borders':
       groups[relation].append([(head, relation, tail)])
-    elif head < tail:  # both directions go together
+    elif head < tail:  # both directions are in the same split
       groups[relation].append([(head, relation, tail), (tail, relation, head)])
 
   uses = collections.Counter(e for h, _, t in triples for e in (h, t))
@@ -436,7 +437,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
 
 
 def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
-  """Returns whether the entities of a group also occur outside of it."""
+  """Returns whether each entity of a group also occurs outside the group."""
   own = collections.Counter(e for h, _, t in group for e in (h, t))
   return all(uses[entity] > count for entity, count in own.items())
 

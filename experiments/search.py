@@ -1,11 +1,11 @@
-"""Trains a config with all combinations of some settings.
+"""Trains a config with every combination of the given field values.
 
     python -m experiments.search --config=configs/fb15k237_cpu.py --out=search \
       --set model.dropout=0.2,0.3 --set train.target_mass=0.9,0.5
 
 Sorts the combinations by their best validation and writes search.json and
-search.md. Each has a work folder in `--out`, so that the same command continues
-an interrupted search. The test split is not used.
+search.md. Each combination has its own work folder in `--out`. The same command
+continues an interrupted search. The test split is not used.
 """
 
 import concurrent.futures
@@ -23,20 +23,21 @@ from coke_jax.storage import json_files, workdir
 from experiments.paper import formats
 from experiments.paper import options as options_lib
 
-# Metrics of the valid split; the first that a task has decides.
+# Metrics of the valid split. Combinations are sorted by the first metric in
+# this list that their task has.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
 # Several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
 
 def combinations(grid: Sequence[str]) -> list[dict[str, str]]:
-  """Returns all choices of one value for each field.
+  """Returns every combination of one value per field.
 
   Args:
     grid: texts like 'model.dropout=0.2,0.3'.
 
   Raises:
-    ValueError: a text has another form, or a field is given twice.
+    ValueError: a text does not have this form, or a field is given twice.
   """
   fields: dict[str, list[str]] = {}
   for text in grid:
@@ -77,11 +78,11 @@ def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
 
 
 def best_validation(folder: pathlib.Path) -> dict[str, Any]:
-  """Reads the validation whose checkpoint was kept as the best.
+  """Reads the metrics of the best checkpoint from the log.
 
   Returns:
-    Its `step` and `epoch`, `hits@10`, and `mrr` or `mean_quantile`, by which
-    the best checkpoint is chosen.
+    The `step`, the `epoch`, `hits@10`, and the metric that selects the best
+    checkpoint: `mrr` for triples, `mean_quantile` for paths.
   """
   kept = json_files.read_json(folder / 'results_valid.json')['step']
   line = next(
@@ -89,7 +90,7 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
     for line in workdir.Workdir(folder).metrics().read()
     if line['kind'] == 'valid' and line['step'] == kept
   )
-  measured = line.get('both', line)  # triples have metrics of both sides
+  measured = line.get('both', line)  # metrics of heads and tails, for triples
   return {
     'step': kept,
     'epoch': line['epoch'],
@@ -98,7 +99,7 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
-  """Writes both files; returns the table, the best combination first."""
+  """Writes search.json and search.md; returns the table, sorted best first."""
   metrics = [name for name in METRICS if name in tried[0]]
   tried = sorted(tried, key=lambda one: -one[metrics[0]])
   json_files.write_json(out / 'search.json', {'tried': tried})

@@ -1,4 +1,4 @@
-"""How fast training and ranking are, beside an equal PyTorch model.
+"""Measures the speed of training and ranking, beside an equal PyTorch model.
 
 benchmark.py    the command that measures both
 throughput.py   the expected time of the paper's trainings

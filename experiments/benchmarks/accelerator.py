@@ -1,12 +1,13 @@
-"""Trains the paper's model of FB15k-237 as long as the given minutes allow.
+"""Trains the paper's model of FB15k-237 within the given minutes.
 
     python -m experiments.benchmarks.accelerator --out=DIR --work=DIR
 
 1. Prints versions and devices; exits with an error without a GPU or TPU.
 2. Times steps at several batch sizes, with rows of instances and of queries, in
    float32 and bfloat16: throughput.json.
-3. Trains with rows of whole queries and bfloat16 products for as many epochs as
-   fit, at most the paper's 500, so that the learning rate falls to 0 in time.
+3. Trains with rows of whole queries and bfloat16 products. The number of epochs
+   is the largest that fits into the time, at most the paper's 500. The learning
+   rate falls to 0 within these epochs.
 4. Ranks the test split and writes results.json, metrics.jsonl and the training
    curves.
 """
@@ -32,8 +33,9 @@ from experiments.paper import options as options_lib
 from experiments.paper import provenance, settings
 
 ROWS_IN_TRAINING = 1024
-LEARNING_RATE = 1e-3  # for the larger batches; the paper's is for 512 instances
-# Rows, operands, rows of a batch. The first setting is the one that is trained.
+# For the larger batches. The paper's learning rate is for 512 instances.
+LEARNING_RATE = 1e-3
+# `train.rows`, `model.dtype` and batch size. The first setting is trained.
 MEASURED = (
   ('query', 'bfloat16', ROWS_IN_TRAINING),
   ('query', 'bfloat16', 4096),
@@ -44,7 +46,7 @@ RESERVE_SECONDS = 60  # for compiling, the last ranking, and pictures
 
 
 def make_config(smoke: bool) -> ml_collections.ConfigDict:
-  """Returns the paper's setting, with a batch size that fills a device."""
+  """Returns the paper's settings with a batch size that fills a device."""
   if smoke:
     config = settings.load_config('budgets/smoke')
     config.train.batch_size = 128
@@ -63,7 +65,7 @@ def make_config(smoke: bool) -> ml_collections.ConfigDict:
 def measure_all(
   config: ml_collections.ConfigDict, task: tasks.Task, smoke: bool
 ) -> list[dict[str, Any]]:
-  """Times the settings of `MEASURED`; the first is the one to train."""
+  """Times the settings of `MEASURED`; returns one entry for each, in order."""
   measured = []
   for rows, dtype, batch_size in MEASURED[:1] if smoke else MEASURED:
     variant = ml_collections.ConfigDict(config.to_dict())

@@ -1,10 +1,11 @@
-"""How fast this machine trains and ranks, beside an equal PyTorch model.
+"""Measures how fast this machine trains and ranks, beside a PyTorch model.
 
     python -m experiments.benchmarks.benchmark
 
-Measures training steps (instances, queries and epochs, GFLOP/s, memory, compile
-time) and the full test evaluation. Writes tables and a JSON to
-experiments/results/benchmarks/<device>. See README.md in this folder.
+Measures training steps (instances, queries and epochs per time, GFLOP/s,
+memory, compile time) and the full test evaluation. Writes tables and all
+measurements to experiments/results/benchmarks/<device>.md and .json. See
+README.md in this folder.
 """
 
 import argparse
@@ -70,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-  """Measures; exits with 1 if a setting failed, which the results name."""
+  """Measures all settings; exits with status 1 if one of them failed."""
   parser = make_parser()
   given = parser.parse_args(arguments)
   if given.smoke:
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(given: argparse.Namespace, out: pathlib.Path) -> list[str]:
-  """Measures group by group; writes the results after each.
+  """Measures group by group; writes all results so far after each group.
 
   Args:
     given: the flags.

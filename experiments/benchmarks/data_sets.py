@@ -45,14 +45,14 @@ def make_config(setting: plan.Setting) -> ml_collections.ConfigDict:
 def make_task(
   setting: plan.Setting, config: ml_collections.ConfigDict
 ) -> tasks.Task:
-  """Returns the task that is trained and ranked in a setting."""
+  """Returns the task of a setting, for training and ranking."""
   if setting.random:
     return tasks.make_task(config, random_graph(COUNTS[setting.dataset]))
   return tasks.make_task(config, tasks.read_data(config))
 
 
 def random_graph(counts: benchmarks.Benchmark) -> graph.KnowledgeGraph:
-  """Draws triples uniformly, so that few queries have several answers."""
+  """Draws triples uniformly; few of their queries have several answers."""
   generator = np.random.default_rng(0)
 
   def triples(lines: int) -> np.ndarray:  # int32 [lines, 3]

@@ -1,15 +1,17 @@
 """Counts the operations of a model's matrix products from its shapes.
 
-A multiplication and an addition count as two. Layer norms, softmaxes, GELU,
-dropout, the loss and the optimizer are left out. "GFLOP/s" is therefore the
-part of the machine's rate of products that a training achieves.
+A multiplication and an addition count as two operations. Layer norms,
+softmaxes, GELU, dropout, the loss and the optimizer are left out. "GFLOP/s" can
+therefore be compared with the rate of large matrix products on the same
+machine.
 
-K tokens, D width, F feed-forward size, V entities, L blocks.
+Letters: K tokens, D width, F feed-forward size, V entities, L blocks.
 """
 
 import dataclasses
 
-# The backward pass has two more products of the same size, one per operand.
+# For each product of the forward pass, the backward pass has two products of
+# its size, one for the gradient of each operand.
 TRAINING_FACTOR = 3
 
 
@@ -33,7 +35,7 @@ class Shape:
   whole_last_block: bool = False
 
   def forward(self, length: int) -> int:
-    """Returns the operations to score all entities for K tokens."""
+    """Returns the operations that score all entities for K tokens."""
     last = length if self.whole_last_block else 1
     blocks = (self.num_layers - 1) * self._block(length, length)
     width = self.hidden_size
@@ -41,14 +43,15 @@ class Shape:
     return blocks + self._block(length, last) + head
 
   def training(self, length: int) -> int:
-    """Returns the operations to train on one sequence of K tokens."""
+    """Returns the operations of training on one sequence of K tokens."""
     return TRAINING_FACTOR * self.forward(length)
 
   def _block(self, length: int, positions: int) -> int:
-    """Returns the operations of a block that computes Q positions."""
+    """Returns the operations of a block that computes Q = `positions` of K."""
     width = self.hidden_size
-    # Keys and values of all tokens; queries, output and feed-forward of Q.
+    # Keys and values of all K tokens.
     dense = 2 * length * width * 2 * width
+    # Queries, output projection and feed-forward layers of Q positions.
     dense += 2 * positions * width * 2 * (width + self.feed_forward_size)
     attention = 2 * 2 * positions * length * width  # scores and mixed values
     return dense + attention

@@ -9,8 +9,8 @@ from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
 _TINY_SIZES = (128,)
-# Larger sizes are left out if a product would take longer: bfloat16 in PyTorch
-# is that slow on processors without instructions for it.
+# Sizes whose product would take longer are left out. In PyTorch, bfloat16 is
+# that slow on processors without instructions for it.
 _MOST_SECONDS = 10.0
 _DTYPES = ('float32', 'bfloat16')
 _ROUND_SECONDS = 1.0
@@ -22,8 +22,8 @@ Product = Callable[[int], None]  # multiplies several times and waits
 class Matrices:
   """The measurement of a process of kind `matrices`: GFLOP/s by operand type.
 
-  The results of products are float32 in jax, as in the model; in PyTorch they
-  have the type of the operands.
+  In jax, the products are float32, as in the model. In PyTorch, they have the
+  type of the operands.
   """
 
   def __init__(self, setting: plan.Setting):
@@ -34,7 +34,8 @@ class Matrices:
     tiny = self._setting.dataset == plan.TINY
     seconds = _TINY_ROUND_SECONDS if tiny else _ROUND_SECONDS
     make = _torch if self._setting.framework == 'torch' else _jax
-    # By operand type: the product, its operations, products in a round.
+    # For each operand type: the product, the operations of one product, and the
+    # number of products in a round.
     self._products: dict[str, tuple[Product, int, int]] = {}
     used = {}
     for dtype in _DTYPES:

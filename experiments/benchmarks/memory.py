@@ -13,7 +13,7 @@ _RESET = pathlib.Path('/proc/self/clear_refs')
 
 
 class Growth:
-  """Measures how much the resident memory grows after it was created."""
+  """Measures the growth of resident memory since this object was created."""
 
   def __init__(self) -> None:
     with contextlib.suppress(OSError):  # not on Linux
@@ -21,7 +21,7 @@ class Growth:
     self._before = _status('VmRSS')
 
   def peak(self) -> int:
-    """Returns the peak of the growth."""
+    """Returns the largest growth so far, in bytes."""
     if _STATUS.exists():
       return _status('VmHWM') - self._before
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

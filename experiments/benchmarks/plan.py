@@ -10,7 +10,7 @@ from typing import Any
 
 PARTS = ('training', 'evaluation')
 DATASET = 'FB15k-237'
-TINY = 'tiny'  # random data and a small model, for a first look and for tests
+TINY = 'tiny'  # random data and a small model, for tests and `--smoke`
 
 # Ways to train. `rows` is `config.train.rows`; bfloat16 in PyTorch is autocast.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -32,8 +32,8 @@ INSTANCE_MODE = {  # variants of query mode are compared with these
 }
 SMOKE_VARIANTS = ('torch-float32', 'coke-query-bfloat16')
 
-# A training with slower steps is measured in the first round alone. bfloat16 in
-# PyTorch is that slow on processors without instructions for it.
+# A training with slower steps is measured only in the first round. In PyTorch,
+# bfloat16 is that slow on processors without instructions for it.
 SLOW_SECONDS = 20.0
 
 
@@ -53,7 +53,7 @@ class Setting:
     threads: the number of cores to use; 0 for all.
     dtype: operands of the model's products, float32 or bfloat16.
     rows: `config.train.rows`.
-    seconds: the least seconds in a round of training.
+    seconds: minimum duration of a training round.
   """
 
   kind: str
@@ -74,9 +74,9 @@ class Group:
   """Settings that are compared, and therefore measured in turns.
 
   Attributes:
-    section: the title of a table, of several groups.
-    title: what the settings have in common within the table.
-    settings: the settings, each for a process of its own.
+    section: the title of the table, which may contain several groups.
+    title: what the settings of this group have in common.
+    settings: the settings; each is measured in its own process.
   """
 
   section: str
@@ -85,7 +85,7 @@ class Group:
 
 
 def training_group(base: Setting, variants: Sequence[str]) -> Group:
-  """Returns ways to train in one setting, and the rate of large products."""
+  """Returns a group: the given variants and the rate of large products."""
   settings = [
     dataclasses.replace(base, kind='training', label=name, **VARIANTS[name])
     for name in variants
@@ -101,7 +101,7 @@ def training_group(base: Setting, variants: Sequence[str]) -> Group:
 
 
 def evaluation_group(base: Setting) -> Group:
-  """Returns the full test evaluation."""
+  """Returns a group with the full test evaluation."""
   setting = dataclasses.replace(base, kind='evaluation', label='evaluation')
   title = f'{base.dataset}, L={base.num_layers}, {_cores(base)}'
   return Group('Full filtered test evaluation', title, (setting,))
@@ -115,7 +115,7 @@ def smoke_groups(variants: Sequence[str]) -> list[Group]:
     random=True,
     num_layers=1,
     batch_size=64,
-    threads=1,  # more would wait for each other longer than they work
+    threads=1,  # more threads would mostly wait for each other
     seconds=0.0,
   )
   chosen = [name for name in variants if name in SMOKE_VARIANTS]

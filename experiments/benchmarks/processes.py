@@ -1,7 +1,7 @@
 """Measures settings side by side, each in a process of its own.
 
-All processes of a group live at once but only one works at a time, so that all
-of them are affected by changes of the machine's speed.
+The processes of a group run at the same time, but only one works at a time.
+Changes of the machine's speed therefore affect all of them.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from typing import Any
 from experiments.benchmarks import plan
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PATIENCE_SECONDS = 60  # for a process without output to end
+_PATIENCE_SECONDS = 60  # until a process whose output has ended must exit
 
 Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """A process that ended too early, with the last line of its output."""
+  """Raised if a process ended too early; contains its last line of output."""
 
 
 class Worker:
@@ -101,9 +101,10 @@ def environment(setting: plan.Setting) -> dict[str, str]:
   variables['PYTHONPATH'] = os.pathsep.join(filter(None, path))
   if setting.dataset == plan.TINY:
     variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'  # compiles faster
-  else:  # compile times are those of a first start
+  else:  # measure compile times without a cache
     variables['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
-  # One GPU for either framework, and memory for all processes of a group.
+  # Both frameworks use one GPU. No process reserves all its memory, because the
+  # processes of a group share it.
   variables.setdefault('CUDA_VISIBLE_DEVICES', '0')
   variables['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   if setting.framework == 'torch':
@@ -115,9 +116,9 @@ def environment(setting: plan.Setting) -> dict[str, str]:
 
 
 def describe_machine() -> Record:
-  """Describes the machine, in a process of its own.
+  """Describes the machine.
 
-  Listing the devices would occupy them in this process.
+  Uses a separate process, because listing the devices here would occupy them.
 
   Raises:
     WorkerError: the process ended too early.
@@ -128,15 +129,16 @@ def describe_machine() -> Record:
 
 
 def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
-  """Measures settings in turns: A B C, A B C, ... and prints the progress.
+  """Measures settings in turns (A B C, A B C, ...) and prints the progress.
 
   Args:
-    settings: A, B, C.
-    rounds: the number of turns of each.
+    settings: the settings A, B, C.
+    rounds: how many times each setting is measured.
 
   Returns:
-    For each its `setting` and `label`, the replies `prepared` and `finished`,
-    and `rounds`; also an `error` if the process ended too early.
+    One record per setting: its `setting` and `label`, the replies `prepared`
+    and `finished`, and the list `rounds` of the replies to `measure`. If the
+    process ended too early, the record also has an `error`.
   """
   records: list[Record] = [
     {
@@ -183,7 +185,7 @@ def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
 
 
 def _is_slow(record: Record) -> bool:
-  """Returns whether a training is measured in the first round alone."""
+  """Returns whether a training is measured only in the first round."""
   prepared = record['prepared'] or {}
   step_seconds = prepared.get('step_seconds', {}).values()
   return max(step_seconds, default=0.0) > plan.SLOW_SECONDS

@@ -1,12 +1,12 @@
-"""Where the time of a training step goes, by part of the model.
+"""Measures the time of a training step by part of the model.
 
     python -m experiments.benchmarks.profile_step --layers=12
 
-Trains on random triples with the counts of FB15k-237 for some steps under the
-profiler of jax, and adds up the time of all compiled operations by part. Times
-are those of the threads that started an operation; run the script with
-`taskset -c 0` to include all work. For CPUs only: on a GPU, read the trace of
-`jax.profiler`.
+Trains for some steps under the profiler of jax, on random triples with the
+counts of FB15k-237, and adds up the time of all compiled operations by part.
+The profiler only times the thread that started an operation. Run the script
+with `taskset -c 0`, so that this thread does all the work. The script works on
+CPUs only; on a GPU, read the trace of `jax.profiler` instead.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-# Patterns for the place of an operation in the model; the first match counts.
+# Patterns for the `op_name` of an operation; the first match gives its part.
 # Attention includes its small products of queries, keys and values.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
@@ -54,7 +54,7 @@ def places(dumped: str) -> dict[str, str]:
 
 
 def milliseconds(folder: str) -> dict[str, float]:
-  """Returns the total time of each instruction in a trace."""
+  """Returns the total milliseconds of each instruction in a trace."""
   (path,) = glob.glob(f'{folder}/**/*.trace.json.gz', recursive=True)
   with gzip.open(path) as trace:
     events = json.load(trace)['traceEvents']
@@ -69,7 +69,7 @@ def milliseconds(folder: str) -> dict[str, float]:
 def profile(
   setting: Any, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
-  """Profiles some device calls after a first one, which compiles.
+  """Profiles device calls; a first call, which compiles, is not profiled.
 
   Args:
     setting: the training, a `plan.Setting`.

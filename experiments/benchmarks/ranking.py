@@ -1,4 +1,4 @@
-"""Times the full filtered test evaluation, and the model's part of it."""
+"""Times the full filtered test evaluation, and the model alone."""
 
 import time
 from typing import Any
@@ -41,7 +41,7 @@ class Evaluation:
       logits: Any = model.apply(
         {'params': params}, batch['tokens'], batch['mask_position']
       )
-      # The compiler could simplify the product of a sum.
+      # A maximum, because the compiler could simplify the sum of a product.
       best = logits.max(axis=1)
       return {'best': best}, jnp.isfinite(best)
 
@@ -56,7 +56,11 @@ class Evaluation:
     }
 
   def measure(self) -> dict[str, Any]:
-    """Returns `seconds` of the evaluation, `product_seconds` of the model."""
+    """Measures one round.
+
+    Returns:
+      `seconds` of the evaluation and `product_seconds` of the model alone.
+    """
     return {'seconds': self._evaluate(), 'product_seconds': self._score()}
 
   def finish(self) -> dict[str, Any]:
@@ -73,7 +77,7 @@ class Evaluation:
     return time.perf_counter() - started
 
   def _score(self) -> float:
-    """Returns the seconds of encoding and scoring alone, as for ranks."""
+    """Returns the seconds of encoding and scoring without ranking."""
     started = time.perf_counter()
     size, queries = self._ranker.batch_size, self._queries
     pending = None
@@ -84,7 +88,8 @@ class Evaluation:
         'mask_position': queries.mask_position[rows],
       }
       running = self._scores_only.start(self._params, batch, size)
-      if pending is not None:  # one runs, one waits, as in the Ranker
+      # As in `Ranker`, one batch waits while another one runs.
+      if pending is not None:
         pending.fetch()
       pending = running
     assert pending is not None, 'no test triples'

@@ -14,7 +14,7 @@ from experiments.paper import formats
 Record = dict[str, Any]
 
 _MEBIBYTE = 2**20
-# Header, name and format of each column behind the name of the setting.
+# Header, key in the summary and format of each column after the setting.
 _TRAINING = (
   ('ms/step', 'milliseconds_per_step', ',.1f'),
   ('spread', 'spread', '.0%'),
@@ -41,10 +41,11 @@ _EVALUATION = (
 
 
 def summarize(group: Record) -> None:
-  """Adds a `summary` to each member of a group that was measured.
+  """Adds a `summary` to each measured member of a group.
 
   Args:
-    group: its `members`, as `processes.measure` returns them.
+    group: a record whose `members` are the result of `processes.measure`. If
+      matrices were measured, adds `large_product_gflops` to this record.
   """
   members = {member['label']: member for member in group['members']}
   measured = {
@@ -129,7 +130,7 @@ def _costs(member: Record) -> Record:
 
 
 def _large_product_rates(members: Any) -> dict[str, float]:
-  """Returns GFLOP/s by operand type: the better framework's median."""
+  """Returns GFLOP/s by operand type: the median of the faster framework."""
   rates: dict[str, float] = {}
   for member in members:
     if member['setting']['kind'] != 'matrices':
@@ -141,10 +142,10 @@ def _large_product_rates(members: Any) -> dict[str, float]:
 
 
 def _speedup(member: Record, base: Record | None) -> float | None:
-  """Returns the ratio of epochs an hour, as the median over the rounds."""
+  """Returns the median over the rounds of the ratio of epochs per hour."""
   if base is None:
     return None
-  # A slow setting is measured in the first round alone.
+  # A slow setting is measured only in the first round.
   pairs = zip(epoch_seconds(member), epoch_seconds(base), strict=False)
   return statistics.median(theirs / ours for ours, theirs in pairs)
 
@@ -160,7 +161,7 @@ def file_name(device: str) -> str:
 
 
 def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
-  """Writes <folder>/<name>.json and <name>.md; returns the latter path."""
+  """Writes <folder>/<name>.json and <name>.md; returns the path of the page."""
   folder.mkdir(parents=True, exist_ok=True)
   json_files.write_json(folder / f'{name}.json', results)
   page = folder / f'{name}.md'

@@ -4,9 +4,9 @@
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
 #     bash experiments/benchmarks/run.sh [--minutes=8] [--smoke]
 #
-# Needs the package's dependencies and matplotlib, but no network. accelerator.py
-# describes the results. `--smoke` takes a minute on a CPU, with the graph that
-# ships with the package.
+# Needs the package's dependencies and matplotlib; needs no network.
+# accelerator.py describes the results. With `--smoke`, the script uses the
+# graph that ships with the package and takes a minute on a CPU.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out="${OUT:-accelerator_results}"

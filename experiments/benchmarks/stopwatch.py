@@ -15,17 +15,17 @@ from coke_jax.model import encoder
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_step
 
-# A round ends there, even in the middle of a call of several steps, except that
-# each length of sequences has at least one step.
+# Limit for a round. A call of several steps is shortened to keep it, but every
+# sequence length has at least one step.
 LONGEST_ROUND_SECONDS = 30.0
 
 
 class Stepper(Protocol):
-  """The training of a framework: `Steps` or `torch_steps.Steps`.
+  """Interface of a training: `Steps` for coke_jax, `torch_steps.Steps`.
 
   Attributes:
     training_set: the rows and their batches.
-    steps_per_call: the largest number of steps in one device call.
+    steps_per_call: maximum number of steps in one device call.
     whole_last_block: see `flops.Shape`.
   """
 
@@ -76,16 +76,16 @@ class Steps:
 
 
 class Stopwatch:
-  """Times training steps, for each length of sequences by itself.
+  """Times training steps, separately for each sequence length.
 
-  Batches of paths have several lengths. Times by length can be weighted as an
-  epoch weights them.
+  Batches of paths have several lengths. The time of an epoch is the sum of the
+  times by length, weighted by the number of batches.
 
   Attributes:
     batches: the number of batches of an epoch, by length.
     step_seconds: the time of one step after compilation, by length.
-    compile_seconds: the time of the first step of each length, less a second
-      one.
+    compile_seconds: the time of the first step of each length minus the time
+      of the second, summed over the lengths.
   """
 
   def __init__(self, stepper: Stepper):
@@ -105,12 +105,12 @@ class Stopwatch:
   def round_steps(self, seconds: float, least: int = 1) -> dict[int, int]:
     """Returns the number of steps of each length in a round.
 
-    Steps come in whole calls of several, unless the round would take longer
-    than LONGEST_ROUND_SECONDS.
+    The number is rounded up to whole device calls, unless the round would then
+    take longer than LONGEST_ROUND_SECONDS.
 
     Args:
-      seconds: the least seconds of a round.
-      least: the least steps of a round.
+      seconds: minimum duration of a round.
+      least: minimum number of steps in a round.
     """
     found = {}
     per_call = self._stepper.steps_per_call
@@ -141,7 +141,7 @@ class Stopwatch:
     )
 
   def _seconds(self, length: int, steps: int) -> float:
-    """Trains some steps; their batches are built meanwhile."""
+    """Returns the seconds of some steps, including building their batches."""
 
     def some() -> Iterator[batches_lib.Batch]:
       for batch in itertools.islice(self._rest[length], steps):
@@ -165,8 +165,8 @@ def time_training(
   Args:
     config: the settings.
     task: the task to train on.
-    seconds: the least seconds of the round.
-    least: the least steps of the round.
+    seconds: minimum duration of the round.
+    least: minimum number of steps in the round.
 
   Returns:
     `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `epochs_per_hour`,
@@ -192,7 +192,7 @@ def time_training(
 def by_length(
   training_set: batches_lib.TrainingSet,
 ) -> dict[int, batches_lib.TrainingSet]:
-  """Splits a training set by the length of its sequences."""
+  """Splits a training set by sequence length."""
   queries = training_set.queries
   lengths = (queries.tokens != training_set.pad_id).sum(axis=1)
   found = sorted(set(lengths.tolist()))

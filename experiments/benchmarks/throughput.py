@@ -1,11 +1,12 @@
-"""How long the paper's settings would take on the devices of this machine.
+"""Estimates the time of the paper's trainings on the devices of this machine.
 
     python -m experiments.benchmarks.throughput
 
-Trains each model of the paper's tables for some steps and multiplies the mean
-time of a step by the steps of the whole training, without compilation and
-validations. Writes experiments/results/throughput/<device>.json; the table is
-in docs/reproduction.md.
+Trains each model of the paper's tables for some steps, and multiplies the mean
+time of a step by the number of steps of the whole training. Compilation and
+validations are not included. Writes
+experiments/results/throughput/<device>.json and, unless --out is given, updates
+the table in docs/reproduction.md.
 """
 
 import pathlib
@@ -26,7 +27,7 @@ def measure(run: settings.Run, num_steps: int) -> dict[str, Any]:
 
   Args:
     run: the model.
-    num_steps: the least number of steps to time.
+    num_steps: minimum number of steps to time.
   """
   runs.compile_fast(run)
   task = tasks.make_task(run.config, tasks.read_data(run.config))

@@ -1,10 +1,10 @@
-"""The same model in PyTorch, with `nn.TransformerEncoder`.
+"""The model of coke_jax in PyTorch, with `nn.TransformerEncoder`.
 
 Sizes, layers, positions of dropout, initialization and loss are those of
-`coke_jax.model`. The last block of PyTorch's encoder computes all positions,
-that of coke_jax only the masked one.
+`coke_jax.model`. The last block of PyTorch's encoder computes all positions;
+the last block of coke_jax computes only the masked position.
 
-B rows, K tokens, D width, V entities.
+Letters: B rows, K tokens, D width, V entities.
 """
 
 import torch
@@ -90,10 +90,11 @@ class CoKE(nn.Module):
 def loss(
   logits: torch.Tensor, answers: torch.Tensor, target_mass: float
 ) -> torch.Tensor:
-  """Computes the mean of `loss.smoothed_cross_entropy` for one answer per row.
+  """Computes the mean smoothed cross-entropy of rows with one answer each.
 
-  With label smoothing s, PyTorch gives s / V to every entity including the
-  answer. The answer keeps the target mass m if s = (1 - m) V / (V - 1).
+  Equals the mean of `loss.smoothed_cross_entropy`. With label smoothing s,
+  PyTorch gives s / V to every entity including the answer. The answer keeps the
+  target mass m if s = (1 - m) V / (V - 1).
 
   Args:
     logits: [B, V], V > 1.

@@ -14,16 +14,16 @@ _CLASSES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 
 class Steps:
-  """See `stopwatch.Stepper`; on the GPU if PyTorch finds one."""
+  """The steps of PyTorch, on a GPU if there is one; see `stopwatch.Stepper`."""
 
   steps_per_call = 1
   whole_last_block = True
 
   def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
-    """Builds model and optimizer.
+    """Builds the model and the optimizer.
 
     Args:
-      config: the settings; a `model.dtype` of bfloat16 is autocast.
+      config: the settings. If `model.dtype` is bfloat16, autocast is used.
       task: the task to train on.
     """
     vocabulary = task.data.vocabulary
@@ -46,7 +46,7 @@ class Steps:
     self._dtype = _CLASSES[settings.dtype]
     self._target_mass = config.train.target_mass
     self._clip_norm = config.train.clip_norm
-    # The default of jax on a GPU: float32 products on tensor cores, TF32.
+    # On a GPU, computes float32 products as TF32 on tensor cores, as jax does.
     torch.set_float32_matmul_precision('high')
     self._optimizer = torch.optim.AdamW(
       self.model.parameters(),
@@ -112,7 +112,10 @@ class Steps:
 def warmup_and_decay(
   num_steps: int, warmup_fraction: float
 ) -> Callable[[int], float]:
-  """Returns the factor of `optimizer.learning_rate_schedule` by step."""
+  """Returns a function that maps a step to its factor of the learning rate.
+
+  The factors are those of `optimizer.learning_rate_schedule`.
+  """
   warmup = round(num_steps * warmup_fraction)
 
   def factor(step: int) -> float:

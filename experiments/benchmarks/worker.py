@@ -2,8 +2,8 @@
 
     python -m experiments.benchmarks.worker '{"kind": "training", ...}'
 
-Reads one of COMMANDS a line, answers each with a line of JSON, and ends after
-the last command or at the end of its input.
+Each line of standard input is one of COMMANDS; the program answers it with a
+line of JSON. It ends after the command `finish` or at the end of the input.
 """
 
 import importlib.metadata
@@ -28,8 +28,12 @@ class Training:
     """Reads the data, builds the model and compiles the steps.
 
     Returns:
-      `compile_seconds`, `step_seconds` and `steps` of a round by length of the
-      sequences, and counts of an `epoch`: its `batches` by length.
+      A dictionary:
+      - `compile_seconds`: the time of compilation.
+      - `step_seconds`: the seconds of a step, by sequence length.
+      - `steps`: the number of steps in a round, by sequence length.
+      - `epoch`: the `instances`, `queries`, `batches` (by sequence length) and
+        `flops` of an epoch.
     """
     from experiments.benchmarks import data_sets, flops, memory, stopwatch
 
@@ -70,14 +74,15 @@ class Training:
     }
 
   def measure(self) -> dict[str, Any]:
-    """Returns `step_seconds` of a round, by length."""
+    """Returns the `step_seconds` of a round, by sequence length."""
     return {'step_seconds': self._stopwatch.measure(self._steps)}
 
   def finish(self) -> dict[str, Any]:
     """Returns the peak memory.
 
     Returns:
-      `memory`, the bytes on top of libraries and data, and `device_memory`.
+      `memory`: peak bytes in addition to libraries and data.
+      `device_memory`: peak bytes of the accelerator; None on a CPU.
     """
     return {
       'memory': self._memory.peak(),

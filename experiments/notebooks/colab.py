@@ -3,9 +3,12 @@
 #   accelerator: TPU
 #   jupytext:
 #     formats: ipynb,py:percent
+#     notebook_metadata_filter: accelerator
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -15,14 +18,14 @@
 # %% [markdown]
 # # CoKE on a TPU or GPU
 #
-# Installs coke_jax, lists the devices, trains, predicts and draws. For Google
-# Colab (*Runtime, Change runtime type*: a TPU or a GPU), and for any other
-# machine with or without an accelerator.
+# Installs coke_jax, lists the devices, trains, predicts and draws. In Google
+# Colab, first select a TPU or GPU under *Runtime, Change runtime type*. The
+# notebook also runs on any other machine, with or without an accelerator.
 
 # %% tags=["skip-execution"]
-# The package: the folder of a clone (uploaded, or on a mounted drive), a wheel,
-# or git+https://<a repository>. jax is not upgraded, because the version of
-# Colab is built for its accelerator.
+# SOURCE is the folder of a clone (uploaded, or on a mounted drive), a wheel, or
+# git+https://<a repository>. jax is not upgraded, because Colab's version is
+# built for its accelerator.
 SOURCE = '.'
 # %pip install --quiet "$SOURCE" matplotlib scikit-learn pandas
 
@@ -46,10 +49,11 @@ print('training on', parallel.describe_devices())
 # %% [markdown]
 # ## Settings
 #
-# `countries` ships with the package and takes minutes on a CPU; `FB15k-237` and
-# other data sets are downloaded. These settings train in few epochs; those of
-# the paper, with hundreds of epochs, are in `configs/`. The same cells continue
-# an interrupted run, also after a restart if `FOLDER` is on a persistent drive.
+# `countries` ships with the package and takes minutes on a CPU. `FB15k-237` and
+# other data sets are downloaded. These settings need few epochs. The paper's
+# settings, with hundreds of epochs, are in `configs/`. To continue an
+# interrupted run, execute the same cells again. After a restart of the machine,
+# this works only if `FOLDER` is on a persistent drive.
 
 # %%
 DATASET = 'countries'  # or 'FB15k-237', 'WN18RR', 'CoDEx-S', ...
@@ -66,7 +70,7 @@ settings.train.learning_rate = 1e-3
 settings.train.num_epochs = 60
 settings.train.validate_every_epochs = 10
 
-# A batch is shared by all devices, whatever their number.
+# A batch is split among all devices.
 settings.train.batch_size = 512 * parallel.num_devices()
 
 if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
@@ -79,8 +83,8 @@ if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
 # %% [markdown]
 # ## Train
 #
-# The first step compiles. Afterwards the checkpoint with the best validation
-# ranks the test split.
+# The first step compiles the model. After training, the checkpoint with the
+# best validation ranks the test split.
 
 # %%
 run.train_and_evaluate(settings, FOLDER)
@@ -120,7 +124,8 @@ for path in written:
 # %% [markdown]
 # ## Export
 #
-# The model as plain files, to download or publish; `coke_jax.load` reads them.
+# Writes the model as plain files to download or publish. `coke_jax.load` reads
+# them.
 
 # %%
 target = FOLDER.with_name(f'{DATASET}_exported')

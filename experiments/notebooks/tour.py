@@ -5,6 +5,8 @@
 #     text_representation:
 #       extension: .py
 #       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
 #   kernelspec:
 #     display_name: Python 3
 #     language: python
@@ -14,9 +16,9 @@
 # %% [markdown]
 # # A tour of coke_jax
 #
-# From files of triples to a trained model and its predictions, on the graph of
-# the world's countries that ships with the package. Takes a few minutes on a
-# laptop and downloads nothing.
+# This notebook reads triples, trains a model and predicts with it. The data are
+# the graph of countries that ships with the package. The notebook takes a few
+# minutes on a laptop and downloads nothing.
 #
 # Requires `pip install '.[plots]' pandas` in a clone of the repository.
 
@@ -42,9 +44,9 @@ print('coke_jax', coke_jax.__version__, 'on', jax.devices())
 # %% [markdown]
 # ## 1. Predict
 #
-# A small model ships with the package. It was trained on paths of one and two
-# relations, so that it answers questions of one and two hops. `known_in` names
-# the split of the data that contains the answer, if one does.
+# A small model ships with the package. It was trained on paths with one or two
+# relations, so it answers questions of one or two hops. `known_in` names the
+# split that contains the answer; it is empty if no split does.
 
 # %%
 model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
@@ -59,7 +61,7 @@ questions = [
 model.predict(questions, top=4).to_pandas()
 
 # %%
-# Only answers that are in no split, and only entities of the right type.
+# Shows only answers that are in no split and have the right type.
 model.predict(
   ('Japan', 'official_language', '?'),
   top=3,
@@ -70,8 +72,8 @@ model.predict(
 # %% [markdown]
 # ## 2. Rank facts
 #
-# The rank of the right answer among all entities that are not known to be
-# answers, too. MRR and hits@k are computed from these ranks.
+# `rank` gives the rank of the correct answer. The candidates are all entities
+# except the other known answers. MRR and hits@k are computed from these ranks.
 
 # %%
 model.rank(
@@ -99,9 +101,9 @@ print(f'cosine of the two Kenyas: {cosine:.2f}')
 # %% [markdown]
 # ## 4. Data
 #
-# A graph consists of three files of triples. Labels become ids, `[entities |
-# relations | MASK, PAD]`, and triples become queries: rows of tokens with one
-# MASK, and the entities that are answers.
+# A graph consists of three files of triples. Each label becomes an id, in the
+# order `[entities | relations | MASK, PAD]`. Each triple becomes two queries. A
+# query is a row of tokens with one MASK, and the entities that answer it.
 
 # %%
 countries = triple_files.read_graph(
@@ -121,7 +123,8 @@ print(int(distinct.num_answers[row]), 'answers')
 # %% [markdown]
 # ## 5. Train
 #
-# The same as `python -m coke_jax.main`, with a smaller model and a few epochs.
+# Does the same as `python -m coke_jax.main`, with a smaller model and fewer
+# epochs.
 
 # %%
 settings = config.default_config()

@@ -45,12 +45,12 @@ _PROGRESS = 'progress.json'
 def run_all(
   options: options_lib.Options, only: Sequence[str], *, again: bool = False
 ) -> list[str]:
-  """Runs scripts in their order.
+  """Runs scripts in the given order.
 
   Args:
     options: the flags for the scripts.
     only: the names of the scripts to run.
-    again: whether complete scripts run, too.
+    again: whether to run scripts that are already complete.
 
   Returns:
     The names of the scripts that failed.
@@ -95,7 +95,7 @@ def _attempt(script: ModuleType, options: options_lib.Options) -> str:
 def is_complete(
   script: ModuleType, options: options_lib.Options, entry: Any
 ) -> bool:
-  """Returns whether a script would write what it has written before.
+  """Returns whether running a script again would change nothing.
 
   Args:
     script: a module of SCRIPTS.
@@ -112,8 +112,8 @@ def is_complete(
 def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
   """Returns a hash of the settings and results of a script's models.
 
-  A record without a finished work folder does not count, so that the script
-  trains the model in a fresh clone that has the kept records only.
+  A record counts only if its work folder is finished. A fresh clone has records
+  but no work folders, so the script trains the models there.
   """
   parts = []
   for run in script.needed_runs(options):

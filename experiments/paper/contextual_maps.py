@@ -1,13 +1,13 @@
-"""Contextual embeddings in the plane (paper, section 4.3).
+"""t-SNE maps of contextual embeddings (paper, section 4.3).
 
     python -m experiments.paper.contextual_maps --budget=cpu
 
-Draws the paper's two t-SNE maps with the FB15k model of link_prediction.py: the
-film The King's Speech in all its training triples, coloured by relation, and
-the relations between films and directors, coloured by director. The paper
-prints no numbers for them. Two measures state how far its observations hold:
-that hidden states cluster by relation or director, and that those of a triple
-and of its inverse nearly coincide.
+Draws the paper's two t-SNE maps with the FB15k model of link_prediction.py. The
+first shows the film The King's Speech in all its training triples, coloured by
+relation. The second shows the relations between films and directors, coloured
+by director. The paper prints no numbers for these maps. Two measures test its
+observations: hidden states cluster by relation or director, and the states of a
+triple and of its inverse nearly coincide.
 """
 
 import dataclasses
@@ -42,10 +42,10 @@ the median distance of any two states.
 
 @dataclasses.dataclass(frozen=True)
 class Map:
-  """The selection of one picture.
+  """The triples that one map shows.
 
   Attributes:
-    name: the name of its files.
+    name: the name of the files of the map.
     entity: the label of the entity; empty for a map of relations.
     relations: the labels of the relations.
   """
@@ -71,7 +71,7 @@ _KNOWN_NAMES = {'/m/09gq0x5': "The King's Speech"}
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the run behind both maps, with the first seed."""
+  """Returns the run whose model both maps show, with the first seed."""
   return options.selected([options.run(_DATASET)])[:1]
 
 
@@ -117,7 +117,7 @@ def make(options: options_lib.Options) -> None:
 def _given_names(
   run: settings.Run, vocabulary: vocabulary_lib.Vocabulary
 ) -> dict[str, str]:
-  """Reads the names of entities from files beside the triples, if there are."""
+  """Reads the names of entities from files beside the triples, if any exist."""
   known = set(vocabulary.entities)
   given = dict(_KNOWN_NAMES)
   try:

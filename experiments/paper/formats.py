@@ -13,7 +13,7 @@ def decimal(value: float | None) -> str:
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-  """Formats a mean with its standard deviation, unless that is None."""
+  """Formats a mean and, unless it is None, its standard deviation."""
   if deviation is None:
     return decimal(mean)
   return f'{decimal(mean)} ± {decimal(deviation)}'
@@ -29,7 +29,7 @@ def signed(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-  """Formats hours and minutes, or minutes and seconds below an hour."""
+  """Formats a duration in hours and minutes, or in minutes and seconds."""
   if seconds is None:
     return '-'
   if seconds >= 3600:

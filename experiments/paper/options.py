@@ -24,7 +24,7 @@ class Options:
     out: the folder for results, records and work folders.
     seeds: the number of seeds, counted from 0.
     datasets: the paper's data sets whose models are trained.
-    path_lengths: the k of the PATHS <= k that are trained.
+    path_lengths: values of k; a model on PATHS <= k is trained for each.
   """
 
   budget: str
@@ -36,7 +36,7 @@ class Options:
   def run(
     self, dataset: str, max_path_length: int = 1, seed: int = 0
   ) -> settings.Run:
-    """Returns the training of one model, whether selected or not."""
+    """Returns the run of one model, even if the flags do not select it."""
     return settings.make_run(
       dataset, budget=self.budget, seed=seed, max_path_length=max_path_length
     )
@@ -46,7 +46,7 @@ class Options:
     return [self.run(dataset) for dataset in settings.TRIPLES]
 
   def path_runs(self) -> list[settings.Run]:
-    """Returns the runs on paths, one for each data set and length."""
+    """Returns the runs on paths, one for each data set and maximum length."""
     return [
       self.run(dataset, length)
       for dataset in settings.PATHS
@@ -68,7 +68,7 @@ class Options:
 
 
 def new_parser(description: str | None) -> argparse.ArgumentParser:
-  """Returns a parser without flags, with the docstring of a script as help."""
+  """Returns a parser without flags whose help text is `description`."""
   return argparse.ArgumentParser(
     description=description,
     formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -125,7 +125,7 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
 def parse(
   parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
 ) -> tuple[Options, argparse.Namespace]:
-  """Returns the options, and all flags including those of one script."""
+  """Returns the options, and all parsed flags with those of the script."""
   given = parser.parse_args(arguments)
   possible = settings.path_lengths(given.budget)
   lengths = given.path_lengths or possible
@@ -178,10 +178,10 @@ def positive(text: str) -> int:
 
 
 def list_of(what: str, known: dict[str, Any]) -> Any:
-  """Returns the type of a flag that lists known values, between commas.
+  """Returns the type of a flag that is a comma-separated list of known values.
 
   Args:
-    what: the name of one value, for errors.
+    what: what a value is called in error messages.
     known: maps the text of a value to the value.
   """
 

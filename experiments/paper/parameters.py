@@ -2,9 +2,9 @@
 
     python -m experiments.paper.parameters --budget=cpu
 
-Counts the parameters of our models at the paper's settings, beside the numbers
-that the paper prints for RotatE, TuckER and CoKE. Trains nothing: MRR and
-hits@1 are those that link_prediction.py measured at this budget.
+Counts the parameters of our models at the paper's settings, and shows them
+beside the numbers that the paper prints for RotatE, TuckER and CoKE. Trains no
+model: MRR and hits@1 are those that link_prediction.py measured at this budget.
 """
 
 from coke_jax.data import benchmarks, vocabulary
@@ -59,7 +59,8 @@ def make(options: options_lib.Options) -> None:
       [dataset, name, 'printed', f'{size:.2f}', *map(formats.decimal, others)]
       for name, (size, *others) in printed.items()
     ]
-    difference = round(counted, 2) - millions  # of the numbers as printed
+    # Subtract the rounded number, as the table shows it.
+    difference = round(counted, 2) - millions
     ours = 'CoKE, ours, '
     as_trained = f'{trained[0] / 1e6:.2f}' if trained else '-'
     table.lines += [

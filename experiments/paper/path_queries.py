@@ -2,8 +2,9 @@
 
     python -m experiments.paper.path_queries --budget=cpu
 
-Trains a model on the paths of at most k relations, for k = 1 to 5, and ranks
-the targets of the test paths of all lengths: PATHS <= k in the paper's table.
+For each k from 1 to 5, trains a model on the paths with at most k relations
+(PATHS <= k in the paper's table), then ranks the targets of the test paths of
+all lengths.
 """
 
 from experiments.paper import options as options_lib

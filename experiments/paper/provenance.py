@@ -10,12 +10,17 @@ from coke_jax import parallel
 from experiments.paper import settings
 
 _PACKAGES = ('coke_jax', 'jax', 'jaxlib', 'flax', 'optax', 'numpy')
-# Changes elsewhere, such as in results, change no number.
+# Only changes in these folders can change a measured number.
 _SOURCES = ('coke_jax', 'configs', 'experiments', ':!experiments/results')
 
 
 def describe() -> dict[str, Any]:
-  """Returns `device`, `versions` and, in a git clone, `commit` and `dirty`."""
+  """Describes the devices, the versions and, in a git clone, the commit.
+
+  Returns:
+    `device`, `processor` and `versions`; in a git clone also `commit`, and
+    `dirty`, which is whether the sources differ from the commit.
+  """
   return {
     'device': parallel.describe_devices(),
     'processor': _processor(),
@@ -28,8 +33,8 @@ def describe() -> dict[str, Any]:
 
 
 def _commit() -> dict[str, Any]:
-  """Returns the commit and whether sources differ from it; {} outside git."""
-  # The repository may lie in the clone of another one.
+  """Returns `commit` and `dirty`; an empty dictionary outside a git clone."""
+  # The folder may be inside a clone of another repository.
   if _git('rev-parse', '--show-toplevel') != str(settings.ROOT):
     return {}
   commit = _git('rev-parse', 'HEAD')

@@ -35,8 +35,8 @@ PARAMETERS = {
   },
 }
 
-# Table "Path query answering results", by the length of the longest training
-# path, the k of PATHS <= k.
+# Table "Path query answering results", by k of PATHS <= k: the maximum number
+# of relations in a training path.
 PATH_QUERIES = {
   'PathQueryWN': {
     1: (0.735, 0.167),

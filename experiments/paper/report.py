@@ -17,11 +17,12 @@ from experiments.paper import options as options_lib
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-  """One metric over several seeds.
+  """Mean and standard deviation of one metric over several seeds.
 
   Attributes:
-    mean: the mean; None without a seed.
-    deviation: the sample standard deviation; None below two seeds.
+    mean: the mean; None if there are no seeds.
+    deviation: the sample standard deviation; None if there are fewer than two
+      seeds.
   """
 
   mean: float | None
@@ -32,7 +33,7 @@ class Table:
   """Collects the rows of a table and writes them.
 
   Attributes:
-    rows: the rows for programs, as `add` returns them.
+    rows: the rows of the JSON file, as `add` returns them.
     lines: the cells of each line of the Markdown table.
   """
 
@@ -53,7 +54,7 @@ class Table:
     self._records: dict[str, runs.Record] = {}
 
   def records(self, run: settings.Run) -> list[runs.Record]:
-    """Reads the records of a row's model, one for each seed trained so far."""
+    """Reads the records of a model, one for each seed trained so far."""
     return runs.load_records(run, self._options.out)
 
   def add(
@@ -63,7 +64,7 @@ class Table:
     numbers: dict[str, Any],
     **more: Any,
   ) -> dict[str, Any]:
-    """Adds a row for programs and returns it; does not add to `lines`.
+    """Adds a row to the JSON file and returns it; does not change `lines`.
 
     Args:
       run: the model.
@@ -89,7 +90,7 @@ class Table:
     return row
 
   def write(self, *, notes: str = '', **more: Any) -> dict[str, Any]:
-    """Writes <out>/<name>.json and .md, and prints the latter.
+    """Writes <out>/<name>.json and <out>/<name>.md, and prints the Markdown.
 
     Args:
       notes: Markdown below the table.
@@ -136,7 +137,8 @@ def write_comparison(
     models: the models.
     metrics: the names of the metrics.
     printed: the numbers of the paper, for each model in the order of `metrics`.
-    side: the entry of the results with the metrics; empty: the results.
+    side: the entry of the results that contains the metrics; empty if the
+      results themselves contain them.
   """
   for run, paper in zip(models, printed, strict=True):
     records = table.records(run)
@@ -170,12 +172,14 @@ def compare(
   """Compares measured metrics with those of the paper.
 
   Args:
-    metrics: their names.
+    metrics: the names of the metrics.
     ours: the metrics of each seed, by name; empty if not run yet.
     paper: the numbers of the paper, in the order of `metrics`.
 
   Returns:
-    By metric: `ours` (the mean), `deviation`, `paper`, `difference`.
+    For each metric, a dictionary: `ours` is the mean over the seeds,
+    `deviation` their standard deviation, `paper` the published number, and
+    `difference` is `ours` minus `paper`.
   """
   compared = {}
   for metric, printed in zip(metrics, paper, strict=True):
@@ -190,7 +194,7 @@ def compare(
 
 
 def label(row: dict[str, Any]) -> str:
-  """Returns the budget of a row, and what limits its numbers."""
+  """Returns the budget of a row, with a note if its numbers are limited."""
   if not row['runs']:
     return f'{row["budget"]}: not run yet'
   if row['stand_in']:
@@ -224,7 +228,7 @@ def comparison_lines(
 
 
 def run_table(records: Iterable[runs.Record]) -> str:
-  """Returns a Markdown table of the models; empty without a record."""
+  """Returns a Markdown table of the models; empty if there are no records."""
   records = list(records)
   if not records:
     return ''
@@ -265,7 +269,7 @@ def _run_line(record: runs.Record) -> list[str]:
 
 
 def epochs(record: runs.Record) -> str:
-  """Formats the epochs until the checkpoint that was ranked, and all epochs."""
+  """Formats the epoch of the ranked checkpoint and the number of epochs."""
   whole = f'{record["epochs"]:.4g}'
   best = f'{record["epochs"] * record["best_step"] / record["steps"]:.4g}'
   return whole if best == whole else f'{best} of {whole}'

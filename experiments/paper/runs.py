@@ -1,8 +1,8 @@
-"""Trains the model of a table, or reuses it, and records it.
+"""Trains or reuses the model of a table row, and writes its record.
 
 <out>/runs/<name>/                 the work folder
-<out>/runs/<name>.sittings.json    when, where and how long it was trained
-<out>/records/<name>.json          everything that tables show of it
+<out>/runs/<name>.sittings.json    when, on what and how long it was trained
+<out>/records/<name>.json          everything that tables show about it
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from coke_jax.training import run as run_lib
 from experiments.paper import provenance, settings
 
 Record = dict[str, Any]
-# Fields in which the models of one row of a table may differ.
+# Fields in which the models of one table row may differ.
 _FREE_FIELDS = (*config_lib.RUNTIME_FIELDS, 'train.seed', 'data.dir')
 
 
@@ -37,7 +37,7 @@ def ensure_all(some: Iterable[settings.Run], out: pathlib.Path) -> None:
 
 
 def ensure(run: settings.Run, out: pathlib.Path) -> Record:
-  """Trains a model, unless its work folder is finished, and records it.
+  """Trains a model unless its work folder is finished, and writes its record.
 
   Args:
     run: the model.
@@ -47,7 +47,7 @@ def ensure(run: settings.Run, out: pathlib.Path) -> Record:
     The record, as written to <out>/records.
 
   Raises:
-    coke_jax.CokeError: the data, or the work folder, are unsuitable.
+    coke_jax.CokeError: the data or the work folder cannot be used.
     OSError: a file cannot be written.
   """
   workdir = workdir_lib.Workdir(work_folder(run, out))
@@ -78,7 +78,7 @@ def work_folder(run: settings.Run, out: pathlib.Path) -> pathlib.Path:
 
 
 def is_finished(run: settings.Run, out: pathlib.Path) -> bool:
-  """Returns whether the work folder holds a finished run and its results."""
+  """Returns whether the work folder contains a finished run with results."""
   workdir = workdir_lib.Workdir(work_folder(run, out))
   results = workdir.folder / 'results.json'
   return Sittings(workdir).finished and results.is_file()
@@ -91,10 +91,11 @@ def load_record(run: settings.Run, out: pathlib.Path) -> Record:
 
 
 def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
-  """Reads the records of all seeds of a model that have its settings.
+  """Reads the records of a model, one for each seed.
 
-  Fields that were added after a record was written have their default in it.
-  Records with other settings are named and left out.
+  Only records with the settings of the model count; the paths of other records
+  are printed. A field that a record lacks has its default, because the field
+  was added after the record was written.
 
   Args:
     run: the model; its seed does not matter.
@@ -118,7 +119,7 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
 
 
 class Sittings:
-  """The times at which a work folder was trained, one entry for each process.
+  """The processes that trained a work folder, one entry for each.
 
   Attributes:
     entries: the entries, oldest first.
@@ -139,7 +140,7 @@ class Sittings:
 
   @property
   def wall_seconds(self) -> float | None:
-    """The time of all sittings; None if another program began the training."""
+    """Seconds of all sittings; None if another program began the training."""
     if not self.entries or self.entries[0]['continued']:
       return None
     return sum(entry['seconds'] for entry in self.entries)
@@ -191,7 +192,7 @@ def count_parameters(
   Args:
     config: the settings.
     vocabulary: the labels.
-    max_length: tokens in the longest sequence.
+    max_length: maximum number of tokens in a sequence.
   """
   model = tasks.build_model(config, vocabulary, max_length)
   return int(encoder.count_parameters(encoder.param_shapes(model)))
@@ -204,7 +205,7 @@ def _record_path(run: settings.Run, out: pathlib.Path) -> pathlib.Path:
 def _make_record(
   run: settings.Run, workdir: workdir_lib.Workdir, sittings: Sittings
 ) -> Record:
-  """Returns everything that tables show of a finished training."""
+  """Returns everything that tables show about a finished training."""
   task = tasks.make_task(run.config, workdir.data())
   lines = [line for line in workdir.metrics().read() if line['kind'] == 'train']
   epochs = lines[-1]['epoch']
@@ -232,9 +233,10 @@ def _make_record(
     },
     'started': sittings.entries[0]['started'],
     'sittings': len(sittings.entries),
-    # None if another program began the training; see training_seconds then.
+    # None if another program began the training. `training_seconds` is always
+    # given.
     'wall_seconds': sittings.wall_seconds,
-    # The time of the steps in the log: no compiling, validating or ranking.
+    # Seconds of the logged steps, without compilation, validation and ranking.
     'training_seconds': round(seconds, 1),
     'instances_per_second': round(instances / seconds, 1) if seconds else None,
     'config': config_lib.flatten(run.config),
@@ -245,7 +247,7 @@ def _make_record(
 def _training_time(
   per_epoch: int, lines: list[dict[str, Any]]
 ) -> tuple[float, float]:
-  """Returns the number of trained instances and the seconds, from the log."""
+  """Returns the numbers of trained instances and of seconds, from the log."""
   epochs = np.diff([0.0, *(line['epoch'] for line in lines)])
   rates = [line['instances_per_second'] for line in lines]
   seconds = sum(
@@ -257,7 +259,7 @@ def _training_time(
 
 
 def _without_relations(results: dict[str, Any]) -> dict[str, Any]:
-  """Returns results without the long list by relation."""
+  """Returns the results without the metrics of each relation."""
   return {
     name: _without_relations(value) if isinstance(value, dict) else value
     for name, value in results.items()

@@ -1,7 +1,7 @@
-"""The model behind each number of the paper, at each budget.
+"""The config of the model for each number of the paper, at each budget.
 
-At the budget `paper`, the settings are a file of `configs/`. At `cpu` and
-`smoke`, they are configs/budgets/cpu.py and configs/budgets/smoke.py.
+At the budget `paper`, the config is a file of `configs/`. At `cpu` and `smoke`,
+it comes from configs/budgets/cpu.py and configs/budgets/smoke.py.
 """
 
 import dataclasses
@@ -34,7 +34,8 @@ TRIPLES = {
   'WN18RR': 'wn18rr',
 }
 PATHS = {'PathQueryWN': 'pathquery_wn', 'PathQueryFB': 'pathquery_fb'}
-# PATHS <= k of the paper; long paths are slow to compile.
+# The k of PATHS <= k in the paper. Long paths are slow to compile, so `smoke`
+# has short ones.
 PATH_LENGTHS = (1, 2, 3, 4, 5)
 SMOKE_PATH_LENGTHS = (1, 2)
 
@@ -66,7 +67,7 @@ class Run:
 
   @property
   def max_path_length(self) -> int:
-    """The number of relations in the longest training path; 1 for triples."""
+    """Maximum number of relations in a training path; 1 for triples."""
     length: int = self.config.data.max_path_length
     return length
 
@@ -81,7 +82,7 @@ class Run:
   def key(self) -> str:
     """The name without the seed, such as `PathQueryWN-k3-cpu`.
 
-    Data sets with the same stand-in share a model.
+    Data sets that the same stand-in replaces share a model.
     """
     name = self.stand_in or self.dataset
     if self.dataset in PATHS:
@@ -100,20 +101,21 @@ def default_out(budget: str) -> pathlib.Path:
 
 
 def path_lengths(budget: str) -> tuple[int, ...]:
-  """Returns the k of PATHS <= k at a budget."""
+  """Returns the values of k in PATHS <= k at a budget."""
   return SMOKE_PATH_LENGTHS if budget == 'smoke' else PATH_LENGTHS
 
 
 def make_run(
   dataset: str, *, budget: str, seed: int = 0, max_path_length: int = 1
 ) -> Run:
-  """Returns the training of the model that a number of the paper needs.
+  """Returns the run that trains the model for a number of the paper.
 
   Args:
     dataset: a key of TRIPLES or PATHS.
     budget: a key of BUDGETS.
     seed: the seed of the model's random numbers.
-    max_path_length: relations in the longest training path; 1 for triples.
+    max_path_length: maximum number of relations in a training path; 1 for
+      triples.
   """
   if budget == 'paper':
     config = load_config({**TRIPLES, **PATHS}[dataset])

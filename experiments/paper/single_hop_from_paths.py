@@ -1,11 +1,12 @@
-"""Link prediction on the test paths of one relation (paper, section 4.2).
+"""Link prediction on test paths with a single relation (paper, section 4.2).
 
     python -m experiments.paper.single_hop_from_paths --budget=cpu
 
-Shows whether longer training paths help with single relations. The models of
-path_queries.py, PATHS <= k for k = 1 to 5, rank both ends of the test paths of
-length 1 in the filtered setting. The paper draws bars without numbers; the
-script counts how often the statements in its text hold.
+Shows whether longer training paths help with queries of a single relation. The
+models of path_queries.py (PATHS <= k for k = 1 to 5) rank the head and the tail
+of each test path with a single relation, in the filtered setting. The paper
+draws bars without numbers. The script counts how often the paper's two
+statements about them hold for our numbers.
 """
 
 import pathlib
@@ -82,7 +83,7 @@ def _findings(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _draw(content: dict[str, Any], out: pathlib.Path) -> None:
-  """Draws bars by metric and k, a panel for each data set: .png and .svg."""
+  """Draws bars by metric and k to .png and .svg, with a panel per data set."""
   with plot_style.style():
     figure = plot_style.new_figure(11, 4)
     panels = figure.subplots(1, len(settings.PATHS), sharey=True)

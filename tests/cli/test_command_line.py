@@ -1,4 +1,4 @@
-"""The command line as a whole: order of flags, saved settings, error messages.
+"""Tests the command line: order of flags, saved settings, error messages.
 
 Starting Python with JAX takes seconds, so one process imports the program and
 runs every command line in a fork of itself.
@@ -433,7 +433,7 @@ def test_every_mode_of_a_flag_exists():
 
 
 def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
-  """`| head -n 1`: no traceback, and the exit status of SIGPIPE."""
+  """After `| head -n 1`: no traceback, and the exit status of SIGPIPE."""
   input_file = tmp_path / 'questions.tsv'
   input_file.write_text('France\tborders\t?\n' * 2000)
   script = (
@@ -464,7 +464,7 @@ def test_the_console_script_lists_the_flags(outcomes):
 
 
 def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
-  """Runs a command line in a new process, including the exit of Python."""
+  """Runs a command line in a new process, until Python has exited."""
   done = subprocess.run(
     [sys.executable, '-m', 'coke_jax.main', *arguments],
     cwd=folder,

@@ -1,4 +1,4 @@
-"""Streaming of questions: exactly the labels of the input, or an error."""
+"""Tests that streamed answers have exactly the labels of the input."""
 
 import gzip
 import io
@@ -77,7 +77,7 @@ def answer_json(model, path, **options):
 
 
 def test_tsv_by_hand(model, tmp_path):
-  """Every cell is computed from the score tables, without the package."""
+  """Compares every cell with a value computed from the score tables."""
   given = [('e03', 'likes', '?'), ('?', 'near', 'e11')]
   path = write(tmp_path, 'e03\tlikes\t?\n?\tnear\te11\n')
   counts, lines = answer(model, path, tmp_path / 'answers.tsv', 'tsv')
@@ -311,7 +311,7 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Such as `<(zcat questions.gz)`. A pipe is never replaced by a file."""
+  """Uses pipes such as `<(zcat questions.gz)`; no file replaces a pipe."""
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
@@ -479,7 +479,7 @@ STRANGE = [
 
 
 def mutate(content, generator):
-  """Returns the content with one random damage."""
+  """Returns the content with one random change."""
   lines = content.split(b'\n')
   place = generator.randrange(len(content))
   row = generator.randrange(len(lines))
@@ -518,15 +518,19 @@ def try_to_answer(*arguments, **options):
 
 
 def read_by_hand(content, known_entities):
-  """Returns the labels of valid lines by line number, and the other numbers.
+  """Parses a file of questions without the package.
 
-  Returns None if the file starts with a byte-order mark, which is an error.
+  Returns:
+    The labels of the valid lines, by line number, and the numbers of the
+    invalid lines. None if the file starts with a byte-order mark, because the
+    package must then raise an error.
   """
   if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
     return None
   *raw, last = content.split(b'\n')
   returns = bool(raw) and raw[0].endswith(b'\r')
-  # A line with another line end than the first is replaced by invalid UTF-8.
+  # A line whose line end differs from that of the first line is replaced by
+  # invalid UTF-8.
   raw = [
     line[: -1 if returns else None]
     if line.endswith(b'\r') == returns
@@ -554,7 +558,7 @@ def read_by_hand(content, known_entities):
 
 
 def test_mutated_files_give_exact_labels_or_an_error(model, tmp_path):
-  """Reads hundreds of damaged files, with bad lines as errors and skipped."""
+  """Reads each of hundreds of damaged files with and without skipping lines."""
   renamed = small.with_labels(model, ODD)
   given = [(label, 'likes', '?') for label in ODD[::2]]
   given += [('?', 'near', label) for label in ODD[1::2]]
@@ -594,7 +598,7 @@ def test_mutated_files_give_exact_labels_or_an_error(model, tmp_path):
 
 
 def test_mutated_compressed_files(model, tmp_path):
-  """A damaged archive is an error that names it, or has the same content."""
+  """A damaged archive raises an error with its name or is read unchanged."""
   given = small.every_question()[:40]
   content = ''.join('\t'.join(line) + '\n' for line in given).encode()
   packed = gzip.compress(content, mtime=0)

@@ -1,4 +1,4 @@
-"""Where data sets are found, and downloads that are complete or absent."""
+"""Tests where data sets are found, and that downloads are complete."""
 
 import contextlib
 import functools
@@ -40,7 +40,7 @@ def cache(
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-  """Sends fixed bytes, and announces 10 more for paths ending in .short."""
+  """Sends fixed bytes; for paths ending in .short, announces 10 bytes more."""
 
   def __init__(self, *arguments: object, answers: Answers) -> None:
     self.answers = answers
@@ -63,7 +63,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-  """Gives a function that starts a server and returns its address."""
+  """Returns a function that starts a server and returns its address."""
   with contextlib.ExitStack() as stack:
 
     def start(answers: Answers) -> str:

@@ -1,4 +1,4 @@
-"""Reading triple files: labels come back exactly, or there is an error."""
+"""Tests that triple files are read exactly or raise an error."""
 
 import bz2
 import gzip
@@ -279,7 +279,7 @@ def test_truncated_archives_are_errors(tmp_path, suffix, kept):
   whole = COMPRESSORS[suffix](data)
   path = write(tmp_path, whole[: int(kept * len(whole))], 'train.txt' + suffix)
   message = error_of(path)
-  # If the cut is inside a line, the error is still that of the archive.
+  # Even if the cut is inside a line, the error is about the archive.
   assert message.startswith(str(path))
   assert re.search(r'cannot be read after line \d+: .', message)
 
@@ -488,7 +488,7 @@ def test_what_is_written_is_read(wanted, suffix, end):
   )
 )
 def test_any_bytes_are_read_exactly_or_are_an_error(data):
-  """Writing the triples that were read gives the bytes of the file again."""
+  """If a file is read, writing its triples gives the bytes of the file."""
   with tempfile.TemporaryDirectory() as folder:
     path = write(pathlib.Path(folder), data)
     try:

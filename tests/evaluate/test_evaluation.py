@@ -1,11 +1,12 @@
 """Ranks against a brute-force reference, and the metrics of ranks.
 
-Floating-point scores of the same query can differ in the last bits between
-batch shapes, so a comparison of exact ranks needs exact scores. Two kinds of
-model have them: `TableModel`, whose scores are sums of small integers, and
-CoKE with a prediction layer norm of scale 0, where they are the entity biases.
-For CoKE with ordinary parameters a reference in float64 bounds each rank by the
-entities that are above, or within a tolerance of, the gold one.
+Floating-point scores of one query can differ in the last bits between batch
+shapes, so exact ranks can be compared only if the scores are exact. Two kinds
+of model have exact scores: `TableModel`, whose scores are sums of small
+integers, and CoKE with a prediction layer norm of scale 0, whose scores are the
+entity biases. For CoKE with ordinary parameters, a float64 reference bounds
+each rank: entities whose score is within a tolerance of the gold score may
+count as better or not.
 """
 
 import json
@@ -78,7 +79,7 @@ def sides(triples: np.ndarray) -> list[tuple[str, tuple[int, int, int]]]:
 def other_candidates(
   side, triple, known: set[tuple[int, int, int]]
 ) -> list[int]:
-  """Lists the entities that the gold entity is ranked against."""
+  """Lists the candidates except the gold entity."""
   head, relation, tail = triple
   others = []
   for entity in range(ENTITIES):
@@ -92,7 +93,7 @@ def other_candidates(
 
 
 def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
-  """Returns better, equal and candidates of each query, int64 [3, N].
+  """Counts better, equal and candidate entities per query, int64 [3, N].
 
   `scores(side, triple)` returns the scores of all entities, [V].
   """
@@ -221,7 +222,7 @@ def test_training_queries_are_both_sides_of_train():
 
 
 def test_the_filter_decides_the_ranks(counted):
-  """Without test in the filter, other test answers lower the ranks."""
+  """If the filter lacks test, other test answers make ranks worse."""
   made = random_graph(5, sizes=(40, 10, 60))
   params = parallel.replicate(table_model(5, levels=30).tables)
   task = link_prediction.LinkPrediction(made)
@@ -278,7 +279,7 @@ def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
 
 
 def ranks_of_both_models() -> dict[str, list]:
-  """Returns better, equal and candidates of two models with exact scores."""
+  """Returns the ranks of two models with exact scores."""
   made = random_graph(11)
   # With layer norm scale 0, the scores are the biases for every sequence.
   params = small.random_params(coke(), seed=2, scale=0.3)

@@ -67,7 +67,7 @@ def tiny_setting(**changes):
 
 
 def tiny_task(paths):
-  """Returns a config and a task, with paths of 1 and 2 relations or triples."""
+  """Returns a config and a task, for triples or paths of 1 and 2 relations."""
   setting = tiny_setting()
   config = data_sets.make_config(setting)
   if not paths:
@@ -265,7 +265,7 @@ def test_random_data_have_the_published_counts(name):
 
 
 def products(jaxpr):
-  """Counts the operations of all products of two matrices in a program."""
+  """Counts the operations of all matrix products in a program."""
   total = 0
   for equation in jaxpr.eqns:
     vectors = any(operand.aval.ndim < 2 for operand in equation.invars)
@@ -312,7 +312,7 @@ def test_operations_are_those_of_the_program(length):
 
 
 def to_torch(params, torch):
-  """Returns the parameters with the names of the PyTorch model."""
+  """Returns the parameters under the names of the PyTorch model."""
   state = {
     'elements.weight': params['element_embedding'],
     'positions.weight': params['position_embedding'],
@@ -343,7 +343,7 @@ def to_torch(params, torch):
 
 @pytest.fixture
 def both():
-  """Returns a training and a PyTorch training with the same parameters."""
+  """Returns trainings of coke_jax and PyTorch with equal parameters."""
   torch = pytest.importorskip('torch')
   from experiments.benchmarks import torch_steps
 
@@ -388,7 +388,7 @@ def test_both_models_are_equal(both):
 
 
 def test_both_trainings_are_equal(both):
-  """Clipping, optimizer and schedule give the same losses."""
+  """Both frameworks have the same losses, step by step."""
   config, coke, params, theirs = both
   transformation, _ = setup_lib.build_optimizer(
     config, round(2 * theirs.training_set.steps_per_epoch)
@@ -477,7 +477,7 @@ def test_each_length_is_timed_by_itself():
 
 
 class FakeStepper:
-  """A step takes 1 second, and 100 seconds more when it is compiled."""
+  """Pretends that a step takes 1 second, and its compilation 100 seconds."""
 
   steps_per_call = 8
   whole_last_block = False
@@ -513,7 +513,7 @@ def test_a_round_weighs_lengths_as_an_epoch_does(monkeypatch):
 
 
 class FakeWorker:
-  """Replaces a process; its label is the time of a step."""
+  """Replaces a process; the label is the seconds of a step."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)

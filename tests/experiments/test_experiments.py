@@ -375,7 +375,7 @@ def test_fb15k237_has_one_setting_for_a_cpu():
 
 
 def test_the_kept_records_have_the_settings_of_the_budget(capsys):
-  """All but one, which has an earlier setting for FB15k-237."""
+  """All records but one, which has an earlier setting for FB15k-237."""
   out = settings.default_out('cpu')
   asked = options.Options('cpu', out)
   found = [

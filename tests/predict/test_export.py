@@ -1,4 +1,4 @@
-"""Exported models: reading returns the same model or an error."""
+"""Tests that reading an exported model gives this model or an error."""
 
 import dataclasses
 import json
@@ -97,7 +97,7 @@ def triples(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def paths(tmp_path_factory):
-  """Returns the same for path data."""
+  """Returns a work folder of path data and its exported model."""
   folder = tmp_path_factory.mktemp('paths')
   run = make_run(folder / 'run', 'walks')
   target = folder / 'made' / 'as needed'
@@ -192,7 +192,7 @@ def test_metrics_of_another_checkpoint_are_not_exported(
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
-  """Versions of safetensors differ in what they write for some of these."""
+  """For some layouts, versions of safetensors write different files."""
   wide = np.arange(12, dtype=np.int32).reshape(3, 4)
   named = {
     'columns': np.asfortranarray(wide),
@@ -419,7 +419,7 @@ def with_bytes(name: str, new: bytes) -> Change:
 
 
 def unlisted(name: str) -> Change:
-  """Removes a file, also from the checksums."""
+  """Removes a file and its entry in the checksums."""
   return lambda folder: (folder / name).unlink()
 
 

@@ -1,4 +1,4 @@
-"""The methods of `Model` against plain Python over all facts and scores."""
+"""Compares the methods of `Model` with plain Python loops over all facts."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def model():
 
 @pytest.fixture(scope='module')
 def path_model():
-  """Returns a model of up to two relations; the data have up to three."""
+  """Returns a model for at most two relations; the data have up to three."""
   return small.table_model(
     small.random_paths(), max_length=5, max_path_length=2
   )
@@ -54,7 +54,7 @@ def labelled_paths(data, split, longest):
 
 
 def answers_by_hand(model, question, **options):
-  """Returns labels, best first and ties ordered by id, from plain sets."""
+  """Returns the labels of answers, best first; ties are ordered by id."""
   data, words = model.data, model.data.vocabulary
   scores, _ = small.scores_by_hand(model, question)
   allowed = set(words.entities)
@@ -314,7 +314,7 @@ def test_predict_rank_and_score_agree(model, kind):
   assert model.rank([]) == []
 
 
-# ---------------------------------------------------------------------- refusal
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@
 
 Reads files of triples and paths after random mutations (bytes flipped, lines
 cut, fields added, encodings and line ends changed), in all layouts and
-compressions. A strict parser of a few lines, which shares no code with the
-package, reads them as well. The package must return the same labels, or an
-error that names the file and the line that the parser refuses.
+compressions. A short strict parser, which shares no code with the package,
+reads the same files. If the parser accepts a file, the package must return the
+same labels. If the parser refuses a line, the package must raise an error that
+names the file and this line.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Checkpoints: bit-exact, the right ones kept, damage noticed and survived."""
+"""Tests that checkpoints are exact, which are kept, and damaged ones."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def state_of(step: int) -> dict:
-  """A state like a training's: nested, of several types, with odd values."""
+  """Returns a nested state of several dtypes, with special values."""
   generator = np.random.default_rng(step)
   weights = generator.normal(size=(17, 5)).astype(np.float32)
   weights[0] = [np.nan, np.inf, -0.0, 1e-42, 3.4e38]
@@ -78,7 +78,7 @@ def files_of(folder: pathlib.Path, step: int) -> list[pathlib.Path]:
 
 
 def data_files(folder: pathlib.Path, step: int) -> list[pathlib.Path]:
-  """The files that hold the numbers of a checkpoint."""
+  """Returns the files that contain the arrays of a checkpoint."""
   return [path for path in files_of(folder, step) if path.parent.name == 'd']
 
 
@@ -87,7 +87,7 @@ def folder(tmp_path):
   return tmp_path / 'checkpoints'
 
 
-# --------------------------------------------------------------- there and back
+# --------------------------------------------------------------- save and load
 
 
 def test_nothing_saved_yet(folder):
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
-  """In the place of each file: orbax takes none of them for code."""
+  """Replaces each file in turn by a pickle; none of them is executed."""
   mark = folder.parent / 'executed'
   payload = b'cposix\nsystem\n(V' + f'touch {mark}'.encode() + b'\ntR.'
   save(folder, (10, 10), (20, 10))
@@ -207,7 +207,7 @@ def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
   assert not mark.exists()
 
 
-# --------------------------------------------------------------- which are kept
+# ------------------------------------------------------------- kept checkpoints
 
 _SAVES = [
   # step, best so far, kept then
@@ -268,7 +268,7 @@ def remove_data(folder: pathlib.Path, step: int) -> None:
 
 
 def remove_everything(folder: pathlib.Path, step: int) -> None:
-  """What a kill during a deletion can leave: a folder and nothing in it."""
+  """Leaves an empty folder, as a kill during a deletion can."""
   for path in files_of(folder, step):
     path.unlink()
 
@@ -330,7 +330,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Undoes the list of files, as a kill right before listing would leave it."""
+  """Removes the list of files, as a kill before it is written would."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']
@@ -339,7 +339,7 @@ def forget_files(folder: pathlib.Path, step: int) -> None:
 
 
 def test_the_damaged_file_is_named(folder, caplog):
-  """Before orbax reads it: it would report from many threads, and late."""
+  """The check precedes orbax, whose threads would report errors later."""
   save(folder, (10, 10), (20, 10))
   state_files = [
     path
@@ -373,7 +373,7 @@ def test_a_checkpoint_without_a_list_of_files_is_used_and_gets_one(folder):
 
 
 def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
-  """As orbax leaves them when several arrays cannot be read."""
+  """Imitates the errors of orbax if several arrays cannot be read."""
   loop = asyncio.new_event_loop()
 
   async def failing(reason: str) -> None:
@@ -403,7 +403,7 @@ def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
 def test_every_flipped_byte_is_noticed_or_without_effect(
   folder, listed, places
 ):
-  """Orbax alone returns wrong numbers for some of them, without a word."""
+  """For some of these bytes, orbax alone silently returns wrong numbers."""
   save(folder, (10, 10), (20, 10))
   if not listed:
     forget_files(folder, 20)
@@ -424,7 +424,7 @@ def test_every_flipped_byte_is_noticed_or_without_effect(
 
 
 def test_flipped_metadata_is_noticed(folder):
-  """Another best step would make another model the result."""
+  """With another best step, another model would be the result."""
   save(folder, (10, 10), (20, 10))
   path = folder / 'step_20' / 'metadata' / 'metadata'
   text = path.read_text()
@@ -477,9 +477,10 @@ def test_for_a_missing_best_checkpoint_the_newest_is_used(folder, caplog):
 
 @pytest.mark.parametrize('damage', [truncate, remove_everything])
 def test_training_goes_on_after_a_damaged_checkpoint(folder, damage):
-  """Walked back to 10, training saves at 15, and again at 20.
+  """Training restarts at step 10 and saves at steps 15 and 20.
 
-  The damaged checkpoint must not stop it, and must not stay the newest.
+  The damaged checkpoint of step 20 must not stop the training and must be
+  replaced.
   """
   save(folder, (10, 10), (20, 20))
   damage(folder, 20)
@@ -497,7 +498,7 @@ def test_training_goes_on_after_a_damaged_checkpoint(folder, damage):
 
 @pytest.mark.parametrize('damage', [truncate, remove_everything])
 def test_a_damaged_checkpoint_is_written_again(folder, damage):
-  """Walked back to 10, training comes to 20 again without saving between."""
+  """Training restarts at step 10 and saves next at step 20."""
   save(folder, (10, 10), (20, 20))
   damage(folder, 20)
   with checkpoints_lib.Checkpoints(folder, writing=True) as checkpoints:
@@ -558,7 +559,7 @@ def test_digest_does_not_depend_on_memory_layout():
 
 
 def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
-  """Swapped, copied or linked: the numbers are whole, but not of that step."""
+  """A swapped, copied or linked checkpoint is intact but of another step."""
   save(tmp_path, (1, 1), (2, 1), (3, 1))
   assert {path.name for path in tmp_path.glob('step_*')} == {
     'step_1',

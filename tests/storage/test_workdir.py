@@ -1,4 +1,4 @@
-"""The work folder: what it keeps, refuses and notices."""
+"""Tests the work folder: saving, locking, changed settings and damage."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ GRAPH = graph.KnowledgeGraph(
 
 
 def settings(**changes: object) -> ml_collections.ConfigDict:
-  """A config of GRAPH; changes={'train.seed': 3} by keyword dictionary."""
+  """Returns a config for GRAPH with changes, such as {'train.seed': 3}."""
   config = config_lib.default_config()
   config.data.name = 'mine'
   config.update_from_flattened_dict(changes)
@@ -35,7 +35,7 @@ def settings(**changes: object) -> ml_collections.ConfigDict:
 
 @pytest.fixture
 def place(tmp_path):
-  """A work folder in which a run was begun."""
+  """Creates a work folder and begins a run in it."""
   made = workdir.Workdir(tmp_path / 'run')
   with made.locked():
     made.create(settings(), GRAPH)
@@ -57,7 +57,7 @@ def assert_same_data(read: graph.KnowledgeGraph) -> None:
     assert read.split(split).shape == GRAPH.split(split).shape
 
 
-# -------------------------------------------------------------- there and back
+# -------------------------------------------------------------- save and load
 
 
 def test_a_run_is_read_back(place):
@@ -106,7 +106,7 @@ def test_a_folder_without_a_run(tmp_path):
   for read in (place.config, place.data):
     with pytest.raises(workdir.WorkdirError, match=r'nowhere: no .*\.json'):
       read()
-  assert not place.folder.exists()  # looking makes no folder
+  assert not place.folder.exists()  # reading creates no folder
 
 
 def test_results(place):
@@ -131,7 +131,7 @@ with workdir.Workdir(sys.argv[1]).locked():
 
 
 def test_the_lock_keeps_another_process_out_until_it_is_gone(tmp_path):
-  place = workdir.Workdir(tmp_path / 'a' / 'b')  # made, with its parents
+  place = workdir.Workdir(tmp_path / 'a' / 'b')  # created with its parents
   holder = subprocess.Popen(
     [sys.executable, '-c', _HOLDER, str(place.folder)],
     stdin=subprocess.PIPE,
@@ -178,7 +178,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def other(value: object) -> object:
-  """Another value of the same type."""
+  """Returns another value of the same type."""
   if isinstance(value, bool):
     return not value
   return value + 'x' if isinstance(value, str) else value + 1
@@ -238,7 +238,7 @@ def test_an_empty_checkpoints_folder_is_no_run(tmp_path):
 
 
 def test_the_config_is_written_last(tmp_path, monkeypatch):
-  """A run that dies before it is whole was never begun."""
+  """If creating the folder fails, it contains no run."""
 
   def fail(*_, **__):
     raise OSError('disk full')
@@ -351,7 +351,7 @@ def test_truncated_data(place):
 
 def test_data_that_is_no_archive(place):
   path = place.folder / 'data.npz'
-  with path.open('wb') as out:  # an array alone, as np.save writes it
+  with path.open('wb') as out:  # only an array, as np.save writes it
     np.save(out, GRAPH.train)
   with pytest.raises(workdir.WorkdirError, match=r'data\.npz'):
     place.data()
@@ -364,7 +364,7 @@ def test_missing_data(place):
 
 
 def test_flipped_data(place):
-  """Every flipped byte is noticed, or has no effect."""
+  """A flipped byte raises an error or has no effect."""
   path = place.folder / 'data.npz'
   whole = path.read_bytes()
   noticed = 0
@@ -439,7 +439,7 @@ def test_data_without_digests_are_refused(place):
 
 
 class Payload:
-  """Makes a file when it is unpickled."""
+  """Creates a file when it is unpickled."""
 
   def __init__(self, path: pathlib.Path):
     self.path = path
@@ -477,7 +477,7 @@ def test_a_folder_from_a_stranger_runs_no_code(place, tmp_path):
     with pytest.raises(workdir.WorkdirError, match=name):
       place.data()
   assert not mark.exists()
-  pickle.loads(pickled)  # the payload is live
+  pickle.loads(pickled)  # unpickling runs the payload
   assert mark.exists()
 
 
@@ -531,7 +531,7 @@ def test_a_half_written_last_line(place):
   whole = path.read_bytes()
   path.write_bytes(whole + b'{"kind": "train", "st')
   assert log.read() == lines(1, 2)
-  log.cut_after(2)  # as training does before it goes on
+  log.cut_after(2)  # as training does before it continues
   log.append(lines(3)[0])
   assert log.read() == lines(1, 2, 3)
   # Only the line end is missing: the line may have been cut inside a number.
@@ -658,7 +658,7 @@ def test_what_a_kill_has_left_is_taken_away(place):
     alive.write_text('half')
     with place.locked():
       assert not left.exists()
-      assert alive.exists()  # its writer lives
+      assert alive.exists()  # its writer still runs
       assert all(path.exists() for path in others)
     alive.write_text('whole')
   assert (place.folder / 'results.json').read_text() == 'whole'

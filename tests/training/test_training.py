@@ -69,7 +69,7 @@ class StoppedError(Exception):
 def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
   """Stops inside an epoch, after a checkpoint inside an epoch.
 
-  Afterwards, calls of up to 4 steps begin at other steps than without a stop.
+  After resuming, device calls begin at other steps than without the stop.
   """
   config = small_config(
     rows=rows,
@@ -162,7 +162,7 @@ def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
 
 
 def epoch_gradient(config, graph, params):
-  """Returns the sum of the loss's gradients over an epoch, and its rows."""
+  """Returns the summed gradient of an epoch, and the rows of the epoch."""
   config.model.dropout = 0.0
   coke = tasks.build_model(config, graph.vocabulary)
   training_set = setup_lib.build_training_set(
