@@ -22,17 +22,8 @@ def pytest_configure(config):
     os.environ['JAX_COMPILATION_CACHE_DIR'] = cache.name
     os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
     os.environ['JAX_NUMPY_RANK_PROMOTION'] = 'raise'
-
-
-@pytest.fixture(scope='session', autouse=True)
-def compile_fast():
-  """Turns off expensive compiler passes, for programs that run only briefly.
-
-  Programs that tests start as processes of their own are compiled as usual.
-  """
-  import jax
-
-  jax.config.update('jax_disable_most_optimizations', True)
+    # Most programs run so briefly that compilation takes most of the time.
+    os.environ['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'
 
 
 @pytest.fixture(scope='session')
