@@ -1,7 +1,7 @@
 """Strict reading and writing of path files.
 
-As in triple files, labels are opaque text, and a line that cannot be read
-exactly is an error that names the file, the line and what was expected.
+Labels are opaque text, as in triple files. A line that cannot be read exactly
+raises an error. Its message states the file, the line and the expectation.
 """
 
 import array
@@ -21,8 +21,8 @@ from coke_jax.data import (
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-# The most relations of one path. The array of all paths is as wide as the
-# longest path, so without a limit one malicious line could fill the memory.
+# Maximum number of relations in a path. The array of all paths is as wide as
+# the longest path. Without a limit, one malicious line could fill the memory.
 MAX_RELATIONS = 1000
 
 
@@ -31,10 +31,10 @@ def read_paths(
 ) -> paths_lib.PathData:
   """Reads the `train`, `valid` (or `dev`) and `test` files of a folder.
 
-  The folder can also contain the files `dev_deduction` and `dev_induction`,
-  `test_deduction` and `test_induction`. They list which paths of a split can be
-  deduced from the training edges; every path of the split must be in exactly
-  one of the two.
+  The folder can also contain the files `dev_deduction` and `dev_induction`, and
+  `test_deduction` and `test_induction`. A deduction file lists the paths of the
+  split that follow from the training edges. The induction file lists all other
+  paths of the split.
 
   Args:
     folder: the folder of the files, named as in `text_files.find_split`.
@@ -42,8 +42,9 @@ def read_paths(
     layout: the format of the lines.
 
   Returns:
-    The data. Labels are sorted, so that the same files give the same ids. All
-    splits have as many relation columns as the longest path of any split.
+    The data. Ids are assigned to labels in sorted order. In all splits,
+    `relations` has one column for each relation of the longest path of the
+    whole data set.
 
   Raises:
     text_files.DataError: a file is missing or ambiguous, a line cannot be read,
@@ -79,17 +80,23 @@ def read_paths(
 
 
 class _Reader:
-  """Reads files one by one, with ids in the order of first appearance."""
+  """Reads files one by one. Ids are in the order of first appearance."""
 
   def __init__(self, layout: paths_lib.PathFormat) -> None:
     self.layout = layout
     self.entities = text_files.LabelIndex()
     self.relations = text_files.LabelIndex()
-    self.path_ids: dict[str, int] = {}  # a path's text -> its row in `paths`
-    self.paths: list[list[int]] = []  # the relations of each distinct text
+    # The text of each distinct path (its second field) -> its index in `paths`.
+    self.path_ids: dict[str, int] = {}
+    self.paths: list[list[int]] = []  # the relation indices of each text
 
   def read(self, path: pathlib.Path) -> np.ndarray:
-    """Returns each line's source, row in `paths` and target: int32 [N, 3]."""
+    """Reads the N lines of a file.
+
+    Returns:
+      int32 [N, 3]: the source of each line, the index of its path in `paths`,
+      and its target.
+    """
     delimiter = self.layout.delimiter
     entities, path_ids = self.entities, self.path_ids
     flat = array.array('i')
@@ -98,8 +105,8 @@ class _Reader:
       if len(fields) != 3 or not all(fields):
         raise text_files.DataError(
           f'{path}:{number}: {text_files.show_line(line)}: expected 3 '
-          f'non-empty fields (source, path, target) between {delimiter!r}, got '
-          f'{text_files.count_fields(fields)}'
+          f'non-empty fields (source, path, target), separated by '
+          f'{delimiter!r}, got {text_files.count_fields(fields)}'
         )
       source, text, target = fields
       path_id = path_ids.get(text)
@@ -111,7 +118,7 @@ class _Reader:
     return np.array(flat, dtype=np.int32).reshape(-1, 3)
 
   def _new_path(self, text: str, place: str) -> int:
-    """Splits the text of a new path, and returns its row in `paths`."""
+    """Adds a path to `paths` and returns its index."""
     marker = self.layout.inverse_marker
     path = text.split(self.layout.relation_delimiter)
     if len(path) > MAX_RELATIONS:
@@ -162,9 +169,9 @@ def write_paths(
 ) -> None:
   """Writes path data as files that `read_paths` reads.
 
-  The files are `train`, `dev` and `test`, and the deduction and induction paths
-  of the splits in `data.deduction`. Each file is renamed to its final name when
-  it is complete, `train` last.
+  The files are `train`, `dev` and `test`. For each split in `data.deduction`,
+  there are also a deduction file and an induction file. Each file gets its
+  final name when it is complete. `train` is written last.
 
   Args:
     folder: the folder of the files; created if it is missing.
@@ -238,6 +245,6 @@ def _check_label(label: str, delimiters: list[str]) -> None:
   for text in ['\n', '\r', *delimiters]:
     if text in label:
       raise text_files.DataError(
-        f'label {label!r} contains {text!r}, which has a meaning in the path '
-        'format: expected other delimiters'
+        f'label {label!r} contains {text!r}, which separates fields, relations '
+        'or lines: expected a label without it, or another delimiter'
       )

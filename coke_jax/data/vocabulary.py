@@ -1,7 +1,8 @@
 """The vocabulary: labels and token ids, [entities | relations | MASK, PAD].
 
-Entities come first, so that the output layer is a slice of the element
-embedding. Labels are sorted, so that the same files always give the same ids.
+Entities have the first ids, because the output layer uses their rows of the
+element embedding as one slice. Ids are assigned to labels in sorted order.
+Therefore the ids do not depend on the order of the lines in the files.
 """
 
 import dataclasses
@@ -13,9 +14,10 @@ import numpy as np
 
 from coke_jax.data import text_files
 
-NO_RELATION = -1  # pads the relations of paths, on the right
+# Fills the unused columns on the right of a path's row of relations.
+NO_RELATION = -1
 
-_MAX_COMPARED = 100_000  # labels compared in the search for the closest ones
+_MAX_COMPARED = 100_000  # maximum number of labels that `closest` compares
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,9 +25,9 @@ class Vocabulary:
   """The labels of a graph, in the order of their ids.
 
   Attributes:
-    entities: entity labels; the id of an entity is its index here.
-    relations: relation labels; the *index* of a relation is its index here, and
-      its *token id* is `num_entities` + index.
+    entities: entity labels. The position of a label is the entity's id.
+    relations: relation labels. The position of a label is the relation's
+      *index*. The relation's *token id* is `num_entities` + index.
   """
 
   entities: tuple[str, ...]
@@ -33,27 +35,27 @@ class Vocabulary:
 
   @property
   def num_entities(self) -> int:
-    """V; entities have the token ids 0 .. V - 1."""
+    """V, the number of entities. Their token ids are 0 .. V - 1."""
     return len(self.entities)
 
   @property
   def num_relations(self) -> int:
-    """R; relations have the token ids V .. V + R - 1."""
+    """R, the number of relations. Their token ids are V .. V + R - 1."""
     return len(self.relations)
 
   @property
   def mask_id(self) -> int:
-    """The token id of MASK, in place of the entity to predict."""
+    """The token id of MASK, which replaces the entity to predict."""
     return self.num_entities + self.num_relations
 
   @property
   def pad_id(self) -> int:
-    """The token id of PAD, which pads rows on the right."""
+    """The token id of PAD, which fills short rows on the right."""
     return self.mask_id + 1
 
   @property
   def num_tokens(self) -> int:
-    """The number of token ids: the rows of the element embedding."""
+    """The number of token ids and of rows of the element embedding."""
     return self.pad_id + 1
 
   @property
@@ -76,8 +78,8 @@ class Vocabulary:
 
     Args:
       label: the entity label.
-      hints: whether the error names the closest known labels, which takes time
-        if the vocabulary is large. Default: True.
+      hints: whether the error message lists the most similar labels. Finding
+        them is slow if the vocabulary is large. Default: True.
 
     Raises:
       KeyError: the label is unknown.
@@ -85,7 +87,7 @@ class Vocabulary:
     return _look_up(label, self.entity_ids, 'entity', hints)
 
   def relation_id(self, label: str, *, hints: bool = True) -> int:
-    """Returns the index of a relation among the relations.
+    """Returns the index of a relation.
 
     Args:
       label: the relation label.
@@ -106,8 +108,8 @@ def sort_labels(
     index: the labels in the order of first appearance.
 
   Returns:
-    The sorted labels, and int32 [labels]: the sorted position of each label, in
-    the order of first appearance.
+    The sorted labels.
+    int32 [labels]: item i is the sorted position of the i-th label of `index`.
   """
   labels = list(index)
   order = sorted(range(len(labels)), key=labels.__getitem__)
@@ -119,13 +121,13 @@ def sort_labels(
 def closest(label: str, known: Iterable[str], count: int = 3) -> list[str]:
   """Returns the known labels most similar to `label`, best first.
 
-  Case is ignored. Of more than 100,000 labels, only those with the same first
-  two or last four characters are compared.
+  Ignores case. If there are more than 100,000 known labels, compares only
+  labels whose first two or last four characters equal those of `label`.
 
   Args:
     label: the unknown label.
     known: the known labels.
-    count: the most labels to return. Default: 3.
+    count: maximum number of labels to return. Default: 3.
   """
   wanted = label.lower()
   lowered: dict[str, str] = {}

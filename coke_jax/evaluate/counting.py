@@ -1,8 +1,9 @@
-"""Counts, on device, the candidates that score better than the gold entity.
+"""Counts the candidates with a higher score than the gold entity, on device.
 
-Ranks come from counting, not from sorting, so that equal scores stay equal. The
-gold score is read from the same row of scores that it is compared with, because
-the scores of the same query differ in their last bits between batch shapes.
+Ranks are computed by counting, because sorting would put equal scores in an
+arbitrary order. The score of the gold entity is taken from the array with the
+scores of all entities. If it were computed separately, its last bits could
+differ, because they depend on the shape of the batch.
 """
 
 from collections.abc import Callable
@@ -16,17 +17,21 @@ Counts = dict[str, jax.Array]
 def count_among(
   scores: jax.Array, gold: jax.Array, candidates: jax.Array
 ) -> tuple[Counts, jax.Array]:
-  """Counts the candidates that score better than, or equal to, the gold entity.
+  """Counts the candidates with a higher score or the score of the gold entity.
 
   Args:
     scores: float32 [B, V].
     gold: int32 [B], the entity whose rank is computed.
-    candidates: bool [B, V], the entities that the gold entity is ranked
-      against. The gold entity is always a candidate.
+    candidates: bool [B, V], True for the entities in the ranking. The gold
+      entity counts as a candidate even if its value is False.
 
   Returns:
-    `better`, `equal` (without the gold entity) and `candidates` (with it), each
-    int32 [B]; and bool [B], whether all scores of the row are finite.
+    A dictionary of three arrays int32 [B]:
+      `better`: the number of candidates with a higher score than the gold
+        entity.
+      `equal`: the number of other candidates with the score of the gold entity.
+      `candidates`: the number of candidates, including the gold entity.
+    bool [B]: whether all V scores of a row are finite.
   """
   gold_score = jnp.take_along_axis(scores, gold[:, None], axis=1)  # [B, 1]
   others = candidates.at[jnp.arange(len(gold)), gold].set(False)
@@ -44,16 +49,20 @@ def count_filtered(
   filter_row: jax.Array,
   filter_entity: jax.Array,
 ) -> tuple[Counts, jax.Array]:
-  """Counts like `count_among`, with all entities but known answers.
+  """Does the same as `count_among` in the filtered setting.
+
+  The candidates are all entities except the known answers. The gold entity is
+  always a candidate.
 
   Args:
     scores: float32 [B, V].
     gold: int32 [B], the entity whose rank is computed.
-    filter_row: int32 [F], the rows of known answers. Padding has rows >= B.
-    filter_entity: int32 [F], the known answers, which are no candidates.
+    filter_row: int32 [F], the row of each known answer. Values of B or more are
+      padding and have no effect.
+    filter_entity: int32 [F], the entity id of each known answer.
 
   Returns:
-    As `count_among`.
+    The same as `count_among`.
   """
   candidates = jnp.ones(scores.shape, dtype=bool)
   candidates = candidates.at[filter_row, filter_entity].set(False, mode='drop')
@@ -68,31 +77,34 @@ def count_filtered_by_chunks(
   filter_row: jax.Array,
   filter_entity: jax.Array,
 ) -> tuple[Counts, jax.Array]:
-  """Counts like `count_filtered`, if not all scores fit in memory at once.
+  """Does the same as `count_filtered` for one chunk of entities after another.
 
-  Computes every chunk of scores twice: first to read the gold scores, then to
-  compare with them. A gold score that is computed by itself would differ in its
-  last bits from the scores of entities with the same embedding.
+  Use it if the scores of all entities do not fit in memory. It computes every
+  chunk of scores twice: first to read the scores of the gold entities, then to
+  compare all scores with them. If the score of a gold entity were computed
+  separately, its last bits could differ, and ties would be missed.
 
   Args:
-    scores_of: returns the scores float32 [B, C] of C consecutive entities,
-      given the first one.
-    chunk_size: C, at most V.
-    num_entities: V.
+    scores_of: a function of an entity id. It returns float32 [B, C], the scores
+      of this entity and of the C - 1 entities with the next ids.
+    chunk_size: C, the number of entities in a chunk, at most V.
+    num_entities: V, the number of entities.
     gold: int32 [B], the entity whose rank is computed.
-    filter_row: int32 [F], the rows of known answers. Padding has rows >= B.
-    filter_entity: int32 [F], the known answers, which are no candidates.
+    filter_row: int32 [F], the row of each known answer. Values of B or more are
+      padding and have no effect.
+    filter_entity: int32 [F], the entity id of each known answer.
 
   Returns:
-    As `count_among`.
+    The same as `count_among`.
   """
   rows = len(gold)
   num_chunks = -(-num_entities // chunk_size)
 
   def place(index: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the first entity of a chunk, and which entities are new: [C].
+    """Returns the first entity of a chunk and a mask bool [C].
 
-    The last chunk overlaps the one before it, so that all have one size.
+    All chunks have C entities, so the last chunk can overlap the previous one.
+    The mask is False for the entities that are also in the previous chunk.
     """
     start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
     new = start + jnp.arange(chunk_size) >= index * chunk_size

@@ -1,9 +1,9 @@
-"""Path queries: targets of paths, ranked among type-matching negatives.
+"""Evaluation of path queries: ranks targets among type-matching negatives.
 
-The protocol of Guu, Miller and Liang (2015), as the paper uses it in section
-4.2. The target of a path is ranked among the negatives of `path_negatives`. The
-quantile is the fraction of negatives that score below the target; ties count
-half.
+This is the protocol of Guu, Miller and Liang (2015), which section 4.2 of the
+CoKE paper uses. The module `path_negatives` finds the negatives of each path.
+The quantile of a target is the fraction of negatives with a lower score. A
+negative with the same score counts as half.
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ from coke_jax.evaluate import link_prediction, path_negatives
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
-_MOST_ABOVE = 9  # negatives above a target that counts for hits@10
+# Maximum number of negatives above a target that counts for hits@10.
+_MOST_ABOVE = 9
 
 
 class PathQueries:
@@ -26,7 +27,8 @@ class PathQueries:
 
   Attributes:
     data: the paths.
-    max_path_length: relations in the longest path that is trained on.
+    max_path_length: maximum number of relations in a training path. Longer
+      paths of the training split are not used.
   """
 
   def __init__(self, data: paths_lib.PathData, max_path_length: int):
@@ -36,18 +38,19 @@ class PathQueries:
 
   @property
   def max_length(self) -> int:
-    """Tokens in the longest path of any split, all of which are evaluated."""
+    """The number of tokens in the longest path of all splits."""
     return self.data.train.relations.shape[1] + 2
 
   def training_queries(self) -> queries_lib.Queries:
-    """Returns queries for both ends of the training paths.
+    """Returns queries for the targets, then the sources, of training paths.
+
+    Paths with more than `max_path_length` relations are left out.
 
     Returns:
-      Queries with one answer each, of the paths with at most `max_path_length`
-      relations.
+      Two queries for each path, with one answer each.
 
     Raises:
-      config.ConfigError: there is no such path.
+      config.ConfigError: all training paths are longer.
     """
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):
@@ -72,12 +75,14 @@ class PathQueries:
       ranker: ranks the answers of queries.
       params: replicated parameters, see `parallel.replicate`.
       split: `valid` or `test`.
-      choosing: whether the results choose the best checkpoint. If not, the
-        split's paths of one relation are also evaluated as link prediction.
+      choosing: whether the results are used to choose the best checkpoint. If
+        not, the paths with a single relation are also evaluated as triples,
+        with the metrics of link prediction.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The content of `results.json`, see `summarize`.
+      The content of `results.json`: the results of `summarize`. Unless
+      `choosing`, `single_edges` contains the metrics of link prediction.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -98,7 +103,7 @@ class PathQueries:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Ranks the targets of a split's N paths among their negatives.
+    """Ranks the target of each of a split's N paths among its negatives.
 
     Args:
       ranker: ranks the answers of queries.
@@ -107,7 +112,7 @@ class PathQueries:
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      N ranks, in the order of the paths.
+      The ranks of the N targets, in the order of the paths.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -118,8 +123,8 @@ class PathQueries:
       paths, self.data.vocabulary, side='tail'
     )
 
-    # Paths with the same answers share a batch, because `EntitySets.mask`
-    # expands each distinct set once.
+    # Sort the paths by their set of answers. `EntitySets.mask` expands each
+    # distinct set of a batch once, so it is faster if a batch has few of them.
     order = np.lexsort((sets.answers.set_of, sets.last_relation))
 
     def negatives(rows: np.ndarray) -> np.ndarray:  # [B] -> bool [B, V]
@@ -133,7 +138,11 @@ class PathQueries:
     return ranks.take(np.argsort(order))
 
   def sets(self, split: str) -> path_negatives.EvaluationSets:
-    """Returns the negatives of `valid` or `test`; they are computed once."""
+    """Returns the negatives of `valid` or `test`.
+
+    The first call for a split computes them. Later calls return the same
+    object.
+    """
     if split not in self._sets:
       self._sets[split] = path_negatives.evaluation_sets(self.data, split)
     return self._sets[split]
@@ -142,13 +151,18 @@ class PathQueries:
     """Computes the metrics of a split from its ranks.
 
     Args:
-      ranks: of the split's N targets.
+      ranks: the ranks of the split's N targets.
       split: `valid` or `test`.
 
     Returns:
-      The metrics of `quantile_metrics` over all paths, `by_length`, and by
-      `deduction` and `induction` if the data set has these labels;
-      `targets_out_of_reach` counts targets that the graph does not reach.
+      A dictionary of:
+        `dataset`, `split`: the names of the data set and of the split.
+        The metrics of `quantile_metrics` over all paths.
+        `targets_out_of_reach`: the number of paths whose target cannot be
+          reached from the source along the path.
+        `by_length`: number of relations -> metrics of the paths of this length.
+        `deduction`, `induction`: the metrics of the paths of each kind. They
+          are missing if the data set does not have these labels.
     """
     length = self.data.split(split).length
     results: dict[str, Any] = {
@@ -168,7 +182,7 @@ class PathQueries:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """Returns the mean quantile, or 0 if no query has negatives."""
+    """Returns the mean quantile, or 0 if there is no query with negatives."""
     metric: float = results.get('mean_quantile', 0.0)
     return metric
 
@@ -184,11 +198,13 @@ class PathQueries:
   def format_table(self, results: dict[str, Any]) -> str:
     """Formats results as a table.
 
-    The rows are all paths, paths by length, and deduction and induction. A
-    table of link prediction on paths of one relation follows if there are any.
+    The first row is for all paths. Then there is one row for each length of
+    path, and one each for deduction and induction if the results contain them.
+    A second table with the metrics of link prediction follows if the results
+    contain `single_edges`.
 
     Args:
-      results: as `evaluate` returns them.
+      results: the results of `evaluate`.
 
     Returns:
       Several lines of text, without a line end after the last.
@@ -215,7 +231,7 @@ class PathQueries:
       )
     table = (
       f'{results["dataset"]}, {results["split"]}: targets ranked among their '
-      'type-matching negatives, ties half\n' + '\n'.join(lines)
+      'type-matching negatives; a tie counts as half\n' + '\n'.join(lines)
     )
     if results.get('single_edges'):
       table += '\n' + link_prediction.format_table(results['single_edges'])
@@ -246,11 +262,14 @@ def quantile_metrics(ranks: ranks_lib.Ranks) -> dict[str, Any]:
   """Computes the mean quantile and hits@10.
 
   Args:
-    ranks: of N targets among their negatives.
+    ranks: the ranks of N targets among their negatives.
 
   Returns:
-    `queries`, N; `trivial`, the number of queries without negatives; and, over
-    the other queries if there are any, `mean_quantile` and `hits@10`.
+    A dictionary of:
+      `queries`: N.
+      `trivial`: the number of queries without negatives.
+      `mean_quantile`, `hits@10`: the means over all queries with negatives.
+        They are missing if there is no such query.
   """
   negatives = ranks.candidates - 1
   ranked = negatives > 0
