@@ -1,1 +1,1 @@
-"""From labels on disk to integer arrays, with NumPy and SciPy only, no jax."""
+"""Reads data sets into integer arrays. Uses NumPy and SciPy, but not jax."""

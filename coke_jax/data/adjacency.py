@@ -10,20 +10,23 @@ import scipy.sparse
 
 from coke_jax.data import entity_sets, grouping, vocabulary
 
-# Edges followed in one sparse product, which bounds its memory to about 200 MB.
-# The result does not depend on it.
+# Maximum number of edges in one sparse product. It limits the memory of the
+# product to about 200 MB and does not change the result.
 EDGES_PER_CHUNK = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Adjacency:
-  """The distinct edges of a graph, each also in its inverse direction.
+  """The distinct edges of a graph in both directions.
+
+  For each edge, there is also an edge of the inverse relation from its tail to
+  its head, if the relation has an inverse.
 
   Attributes:
-    num_entities: V.
-    edges: int32 [E, 3] head, relation, tail; distinct, sorted by relation,
-      then head, then tail.
-    start: int64 [R + 1]; the edges of relation r are
+    num_entities: V, the number of entities.
+    edges: int32 [E, 3], the head, relation and tail of each distinct edge. The
+      edges are sorted by relation, then by head, then by tail.
+    start: int64 [R + 1]. The edges of relation r are
       `edges[start[r]:start[r + 1]]`.
   """
 
@@ -33,7 +36,7 @@ class Adjacency:
 
   @property
   def num_relations(self) -> int:
-    """R, the number of relations including inverse ones."""
+    """R, the number of relations, including inverse relations."""
     return len(self.start) - 1
 
   def matrix(self, relation: int) -> scipy.sparse.csr_array:
@@ -47,16 +50,16 @@ class Adjacency:
     )
 
   def candidates(self, relation: int) -> np.ndarray:
-    """Returns the tails of a relation: int32 [ids], sorted and distinct.
+    """Returns the sorted distinct tails of a relation: int32 [tails].
 
-    This is the set C of Guu, Miller and Liang (2015). For an inverse relation
-    it contains the heads of the original relation.
+    These are the candidates C of Guu, Miller and Liang (2015). The tails of an
+    inverse relation are the heads of the original relation.
     """
     edges = self.edges[self.start[relation] : self.start[relation + 1]]
     return np.unique(edges[:, 2])
 
   def candidate_mask(self) -> np.ndarray:
-    """Returns whether each entity is a tail of each relation: bool [R, V]."""
+    """Returns bool [R, V]: whether relation r has an edge with tail v."""
     mask = np.zeros((self.num_relations, self.num_entities), dtype=bool)
     mask[self.edges[:, 1], self.edges[:, 2]] = True
     return mask
@@ -66,11 +69,13 @@ class Adjacency:
   ) -> entity_sets.EntitySets:
     """Returns all entities reached from each source along its relations.
 
-    These are the sets P of Guu, Miller and Liang (2015). Many queries reach
-    the same set of entities on their way, for example after the relation
-    `gender`. Each distinct set is followed once along each relation and stored
-    once. A source without edges and a dead end give the empty set. A path
-    without relations gives the source alone.
+    These are the answers P of Guu, Miller and Liang (2015). The set is empty if
+    the graph has no such path from the source. If a row has no relation, the
+    set contains only the source.
+
+    Many queries reach the same set of entities after some step, for example
+    after the relation `gender`. For each distinct set and relation, the next
+    set is computed once and stored once.
 
     Args:
       source: int32 [N], entity ids.
@@ -82,7 +87,7 @@ class Adjacency:
 
     Raises:
       ValueError: an entity id or a relation index is out of range, or
-        NO_RELATION stands before a relation.
+        NO_RELATION precedes a relation in a row.
     """
     _check_ids('source', source, 0, self.num_entities)
     _check_ids('relations', relations, -1, self.num_relations)
@@ -121,11 +126,14 @@ class Adjacency:
   def _neighbors(
     self, entities: np.ndarray, relations: np.ndarray
   ) -> Iterator[np.ndarray]:
-    """Yields the neighbors of each entity by its relation, int32 [ids], sorted.
+    """Yields the sorted neighbors of each entity along one relation.
 
     Args:
-      entities: int32 [M].
-      relations: int64 [M].
+      entities: int32 [M], entity ids.
+      relations: int64 [M], the relation for each entity.
+
+    Yields:
+      int32 [neighbors], M times.
     """
     keys = relations.astype(np.int64) * self.num_entities + entities
     first = np.searchsorted(self._edge_keys, keys, side='left')
@@ -135,7 +143,7 @@ class Adjacency:
 
   @functools.cached_property
   def _edge_keys(self) -> np.ndarray:
-    """Relation and head of each edge as one number, ascending: int64 [E]."""
+    """One ascending key for each edge, from relation and head: int64 [E]."""
     head, relation, _ = self.edges.T
     return relation.astype(np.int64) * self.num_entities + head
 
@@ -150,14 +158,16 @@ class Adjacency:
     """Follows sets of entities along relations.
 
     Args:
-      reached: sparse bool [sets, V].
-      moves: int64 [M], set * R + relation, distinct.
+      reached: sparse bool [sets, V], the sets to start from.
+      moves: int64 [M], the distinct pairs of a set and a relation to follow,
+        each as set * R + relation.
 
     Returns:
-      The distinct sets reached, sparse bool [new sets, V] with sorted indices,
-      and the new set of each move, int64 [M].
+      Sparse bool [new sets, V] with sorted indices: the distinct sets that the
+      moves lead to.
+      int64 [M]: the row of the new set of each move.
     """
-    new: dict[bytes, int] = {}  # a set's sorted ids -> its row
+    new: dict[bytes, int] = {}  # the sorted ids of a set -> the row of the set
     ends = np.empty(len(moves), dtype=np.int64)
     sets, relations = np.divmod(moves, self.num_relations)
     alone = np.diff(reached.indptr)[sets] == 1
@@ -181,14 +191,14 @@ class Adjacency:
 def from_triples(
   triples: np.ndarray, num_entities: int, inverse: np.ndarray
 ) -> Adjacency:
-  """Builds the graph of some triples, with every edge in both directions.
+  """Builds the graph of triples, with edges in both directions.
 
   Args:
-    triples: int32 [T, 3] head, relation, tail; an edge may occur several times,
-      also as an edge of the inverse relation.
-    num_entities: V.
-    inverse: int32 [R], the inverse of each relation, NO_RELATION where there is
-      none. Edges of such a relation have one direction only.
+    triples: int32 [T, 3], head, relation and tail. A triple may occur several
+      times, also as a triple of the inverse relation.
+    num_entities: V, the number of entities.
+    inverse: int32 [R], the inverse of each relation, or NO_RELATION if it has
+      none. The edges of a relation without an inverse have one direction.
   """
   back = triples[:, ::-1].copy()  # tail, relation, head
   back[:, 1] = inverse[triples[:, 1]]
@@ -199,7 +209,7 @@ def from_triples(
 
 
 def _distinct(triples: np.ndarray) -> np.ndarray:
-  """Returns distinct triples, sorted by relation, head, tail: int32 [E, 3]."""
+  """Returns distinct triples sorted by relation, head, tail: int32 [E, 3]."""
   head, relation, tail = triples.T
   order = np.lexsort((tail, head, relation))
   ordered = triples[order]
@@ -222,12 +232,15 @@ def _products(
   sets: np.ndarray,
   step: scipy.sparse.csr_array,
 ) -> Iterator[np.ndarray]:
-  """Yields the entities that each of some sets leads to, int32 [ids], sorted.
+  """Yields the entities that a relation leads to, for each of M sets.
 
   Args:
     reached: sparse bool [all sets, V].
-    sets: integers [M], rows of `reached`.
-    step: sparse bool [V, V], the adjacency matrix of a relation.
+    sets: integers [M], the rows of the M sets in `reached`.
+    step: sparse bool [V, V], the adjacency matrix of the relation.
+
+  Yields:
+    int32 [entities], sorted entity ids, M times.
   """
   degrees = np.diff(step.indptr).astype(np.int64)
   for rows in _chunks(np.diff(reached.indptr)[sets]):
@@ -241,7 +254,7 @@ def _products(
 
 
 def _chunks(cost: np.ndarray) -> Iterator[slice]:
-  """Cuts rows where their summed cost [M] exceeds the next EDGES_PER_CHUNK."""
+  """Divides rows with costs [M] into slices of about EDGES_PER_CHUNK each."""
   passed = np.cumsum(cost, dtype=np.int64) // EDGES_PER_CHUNK
   cuts = np.flatnonzero(np.diff(passed)) + 1
   ends = [0, *cuts.tolist(), len(cost)]

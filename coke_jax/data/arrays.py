@@ -23,9 +23,14 @@ def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
     data: a graph or path data.
 
   Returns:
-    Of a graph: int32 [lines, 3] by split. Of path data: `inverse` and, by
-    split and field (`train source`), the arrays of `paths.PathSet`; also
-    `<split> deduction` where it is known.
+    A dictionary of arrays. For a graph:
+      `<split>`: int32 [lines, 3], for each of the three splits.
+    For path data:
+      `inverse`: the index of the inverse of each relation.
+      `<split> <field>`, for example `train source`: each field of each
+        split's `paths.PathSet`.
+      `<split> deduction`: whether each path is by deduction, for the splits in
+        `data.deduction`.
   """
   if isinstance(data, graph_lib.KnowledgeGraph):
     return {split: data.split(split) for split in graph_lib.SPLITS}
@@ -48,7 +53,8 @@ def from_arrays(
   Args:
     name: the name of the data set in results.
     vocabulary: the labels of all ids.
-    arrays: array name -> array; path data if it has `inverse`, else a graph.
+    arrays: the arrays by name. The result is path data if there is an array
+      `inverse`, and a graph otherwise.
 
   Raises:
     KeyError: an array is missing.

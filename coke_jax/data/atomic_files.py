@@ -1,8 +1,8 @@
-"""Atomic writing: a file appears complete or not at all.
+"""Atomic writing: a file is written completely or not at all.
 
-`whole_file` writes to a temporary file beside the target and renames it;
-`remove_unfinished` deletes the temporary files of killed processes; `writing`
-adds the file's name to errors.
+`whole_file` writes to a temporary file in the folder of the target and renames
+it. `remove_unfinished` deletes the temporary files of killed processes.
+`writing` adds the name of the file to error messages.
 """
 
 import contextlib
@@ -15,23 +15,24 @@ from collections.abc import Iterator
 
 from coke_jax import errors
 
-# The names of the temporary files of `whole_file`.
+# Matches the names of the temporary files of `whole_file`.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
 
 class WriteError(errors.CokeError, OSError):
-  """A file cannot be written; the message names it and the reason."""
+  """A file cannot be written. The message states the file and the reason."""
 
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path) -> Iterator[None]:
-  """Turns any OSError in a `with` block into an error that names the file.
+  """Replaces an OSError in a `with` block by an error with the file name.
 
   Args:
     path: the file or folder that the block writes.
 
   Raises:
-    WriteError: the block raised an OSError, for example for a full disk.
+    WriteError: the block raised an OSError, for example because the disk is
+      full.
   """
   try:
     yield
@@ -43,13 +44,13 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
   """Yields a temporary file that replaces `path` at the end of the block.
 
-  If the block fails, the temporary file is deleted and `path` stays as it was.
-  The temporary name is unique, so that several processes can write the same
-  file at once. A killed process leaves its temporary file behind;
-  `remove_unfinished` deletes it.
+  If the block raises an error, the temporary file is deleted and `path` is not
+  changed. Several processes can write the same file at once, because the
+  temporary names are unique. If the process is killed, the temporary file
+  remains until `remove_unfinished` deletes it.
 
   Args:
-    path: the file to write; it need not exist.
+    path: the file to write. It need not exist.
 
   Yields:
     The path of the empty temporary file, in the folder of `path`.
@@ -74,7 +75,7 @@ def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
 def remove_unfinished(folder: pathlib.Path) -> None:
   """Deletes the temporary files that killed processes left in a folder.
 
-  Files of running processes are locked and stay.
+  The temporary files of running processes are locked and not deleted.
 
   Args:
     folder: the folder; subfolders are not searched.

@@ -7,29 +7,31 @@ import numpy as np
 
 from coke_jax.data import queries as queries_lib
 
-PAD_ANSWER = -1  # pads the answers of a row, and fills padding rows
+PAD_ANSWER = -1  # fills unused columns and padding rows of `answers`
 
 Batch = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingSet:
-  """Training queries in batches of rows of equal length.
+  """Training queries, divided into batches.
 
-  All rows of a batch have the same sequence length, so that no computation is
-  spent on padding tokens. Each length has one fixed shape, [batch_size,
-  length]. The last batch of a length is filled up with rows that have no answer
-  and therefore no weight.
+  All rows of a batch have the same number of tokens, so no computation is spent
+  on padding tokens. All batches of a length have the shape [batch_size,
+  length]. If there are too few rows for the last batch of a length, it is
+  filled with padding rows. These have no answers and no weight in the loss.
 
   Attributes:
-    queries: the training data; each answer of a row is one training instance.
-    batch_size: B, rows per batch, over all devices together.
+    queries: the training data. Each answer of a row is one training instance.
+    batch_size: B, the number of rows in a batch over all devices.
     pad_id: the token id of PAD.
-    seed: determines, together with the number of the epoch, the order of rows.
-    chunk_size: batches of one length that follow each other (fewer at the end
-      of a length), so that they can go to the devices in one call. Default: 1.
-    answer_weight: float32 [N], the weight in the loss of each answer of a row.
-      Default: 1 for every row.
+    seed: the order of the rows in an epoch depends on the seed and the number
+      of the epoch.
+    chunk_size: the number of consecutive batches with the same length. They can
+      be sent to the devices in one call. The last chunk of a length can be
+      smaller. Default: 1.
+    answer_weight: float32 [N]. Each answer of row i has the weight
+      `answer_weight[i]` in the loss. Default: 1 for every row.
   """
 
   queries: queries_lib.Queries
@@ -49,40 +51,43 @@ class TrainingSet:
 
   @property
   def num_instances(self) -> int:
-    """Training instances (a masked sequence and an answer) in one epoch."""
+    """The number of training instances (query and answer) in an epoch."""
     return len(self.queries.indices)
 
   @property
   def weight_per_row(self) -> float:
-    """The mean over rows of the summed weight of a row's answers."""
+    """The sum of the weights of all answers, divided by the number of rows."""
     if self.answer_weight is None:
       return self.num_instances / len(self.queries)
     return float(np.mean(self.queries.num_answers * self.answer_weight))
 
   @property
   def answers_per_row(self) -> int:
-    """The largest number of answers of a row: the width of `answers`."""
+    """Maximum number of answers of a row, and the width of `answers`."""
     return int(self.queries.num_answers.max())
 
   @property
   def steps_per_epoch(self) -> int:
-    """Batches in one epoch."""
+    """The number of batches in an epoch."""
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
     return sum(-(-len(index) // self.batch_size) for index in rows.values())
 
   def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Batch]:
-    """Yields the batches of one epoch; each row is in exactly one of them.
+    """Yields the batches of one epoch. Each row is in exactly one batch.
 
     Args:
-      epoch: the number of the epoch, counted from 0. The order depends on it
-        and the seed only.
-      first_batch: the number of batches to skip, for resuming inside an epoch.
-        Default: 0.
+      epoch: the number of the epoch, counted from 0. The order of the rows
+        depends only on this number and the seed.
+      first_batch: the number of batches to skip, for a training that continues
+        within an epoch. Default: 0.
 
     Yields:
-      A dictionary of `tokens` int32 [B, length], `mask_position` int32 [B] and
-      `answers` int32 [B, answers_per_row], padded with PAD_ANSWER; also, if
-      the answers have weights, `answer_weight` float32 [B], 0 in padding rows.
+      A dictionary of:
+        `tokens`: int32 [B, length].
+        `mask_position`: int32 [B].
+        `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
+        `answer_weight`: float32 [B], 0 in padding rows. It is missing if the
+          attribute `answer_weight` is None.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
@@ -131,11 +136,12 @@ def chunks(
 
   Args:
     epoch: the batches.
-    size: the most batches of a chunk.
-    ends: whether the n-th batch, counted from 1, must be the last of its chunk.
+    size: maximum number of batches in a chunk.
+    ends: a function of the number of a batch, counted from 1. It returns
+      whether a chunk must end after this batch.
 
   Yields:
-    Lists of 1 to `size` batches, in the given order.
+    Lists of 1 to `size` batches. The order of the batches does not change.
   """
   chunk: list[Batch] = []
   for number, batch in enumerate(epoch, 1):
@@ -151,7 +157,9 @@ def chunks(
 
 
 def stack(chunk: list[Batch], size: int) -> Batch:
-  """Stacks batches of equal shape along a new first axis, padded with 0.
+  """Stacks batches of equal shape along a new first axis.
+
+  If there are fewer than `size` batches, the rest of the axis is 0.
 
   Args:
     chunk: 1 to `size` batches.

@@ -1,8 +1,8 @@
-"""Named data sets: where to find them and their published counts.
+"""Named data sets: their sources and their published counts.
 
-A data set is a folder with one file per split. `locate` finds it, or downloads
-it if a public address is known. The SHA-256 of each downloaded file is checked
-before the folder gets its final name.
+A data set is a folder with one file for each split. `locate` finds the folder.
+If it is missing and a public address is known, `locate` downloads the files and
+checks their SHA-256.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import zlib
 
 from coke_jax.data import downloads, text_files, user_cache
 
-# The folder that contains the data sets of the package itself.
+# The folder of the data sets that are part of this package.
 _PACKAGED = pathlib.Path(__file__).resolve().parent
 _GITHUB = 'https://raw.githubusercontent.com'
 _CONVE = f'{_GITHUB}/TimDettmers/ConvE/f3c0eb286025410fa5b4c04696c918264163d0ca'
@@ -35,13 +35,14 @@ class Benchmark:
 
   Attributes:
     entities: number of entities in all splits together.
-    relations: number of relations in all splits together; in path data,
-      including inverse relations.
+    relations: number of relations in all splits together. The number for path
+      data includes inverse relations.
     lines: number of lines of each split.
-    address: the URL of a .tar.gz archive that contains the files, or of a
-      folder of plain files (ends with `/`), pinned to a commit. Default: none,
-      the files are put in place by hand.
-    sha256: of each split's file, uncompressed; may be empty without address.
+    address: a URL that contains a commit hash. If it ends with `/`, it is a
+      folder of plain files, otherwise a .tar.gz archive with the files.
+      Default: empty, the files cannot be downloaded.
+    sha256: the SHA-256 of each split's uncompressed file. Default: empty, for
+      data sets without an address.
     splits: the names of the files, without `.txt`.
   """
 
@@ -102,7 +103,7 @@ BENCHMARKS = {
     ('d99c3437ab51690391a26d96976adf6e5494dba7ef6902e77000551bfa566556',
      '11c323096367354940846b9ed940c5dabddc1d20a70474222babe7e7fd28b28d',
      '0575ce05e4ce915e395bb4f708e8df9547989dd4c8c71407cbfd78c19daffcf7')),
-  # Path data, with inverse relations counted; no public address is known.
+  # Path data. No public address is known.
   'PathQueryWN': Benchmark(
     38_551, 22, (2_129_539, 11_277, 46_577), splits=('train', 'dev', 'test')),
   'PathQueryFB': Benchmark(
@@ -122,23 +123,25 @@ def locate(
 ) -> pathlib.Path:
   """Finds the folder with the files of a data set.
 
-  The first of these that exists: `folder`, `$COKE_DATA_DIR/<name>`, the folder
-  inside the package (countries only), and the user's cache. If there is none,
-  downloads the files into the cache.
+  If `folder` is given, returns it. Otherwise returns the first of these folders
+  that exists: `$COKE_DATA_DIR/<name>`, the folder in the package (countries
+  only), and the folder in the user's cache. If none exists, downloads the files
+  into the cache.
 
   Args:
     name: one of `names()`, or any name if `folder` or `$COKE_DATA_DIR/<name>`
       exists.
-    folder: the folder itself. Default: look for it.
-    download: whether a missing data set may be downloaded.
+    folder: the folder of the files. Default: search for it by name.
+    download: whether a missing data set may be downloaded. Default: True.
 
   Returns:
-    The folder. Unless it comes from the cache, its content is not checked.
+    The folder. If it is in the cache, it contains all files of the data set.
+    The content of other folders is not checked.
 
   Raises:
-    text_files.DataError: there is no such folder or data set, the cache lacks
-      a file, or the download failed. The message says where the files are
-      expected.
+    text_files.DataError: there is no such folder or data set, the folder in the
+      cache lacks a file, or the download failed. The message states where to
+      put the files.
   """
   if folder:
     given = pathlib.Path(folder).expanduser()
@@ -192,7 +195,8 @@ def check_counts(
   """Compares the counts of a known data set with the published ones.
 
   Args:
-    name: the name of the data set; other names than `names()` are not checked.
+    name: the name of the data set. If it is not one of `names()`, nothing is
+      checked.
     entities: number of entities read.
     relations: number of relations read.
     train: number of lines read from the training split.
@@ -200,7 +204,7 @@ def check_counts(
     test: number of lines read from the test split.
 
   Raises:
-    text_files.DataError: a count differs. The message lists all that do.
+    text_files.DataError: a count differs. The message lists all differences.
   """
   if name not in BENCHMARKS:
     return

@@ -8,8 +8,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# A file may expand to MAX_EXPANSION times its size, and in any case to
-# ALWAYS_ALLOWED_BYTES. Label files usually expand to 3 to 20 times their size.
+# The decompressed content may have MAX_EXPANSION times the size of the file, or
+# ALWAYS_ALLOWED_BYTES if that is more. Files of labels usually expand to 3 to
+# 20 times their size.
 MAX_EXPANSION = 200
 ALWAYS_ALLOWED_BYTES = 1 << 26
 _MAX_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs a quarter of it
@@ -22,20 +23,21 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 }
 
 SUFFIXES = tuple(_DECOMPRESSORS)
-# The errors that reading a stream of `open_file` can raise.
+# The errors that can occur when a stream of `open_file` is read.
 ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 def open_file(path: pathlib.Path) -> BinaryIO:
-  """Opens a file for reading bytes, decompressed according to its suffix.
+  """Opens a file for reading bytes, and decompresses it by its suffix.
 
   Args:
-    path: the file. Suffixes other than SUFFIXES are read as they are.
+    path: the file. If its suffix is not one of SUFFIXES, its bytes are not
+      changed.
 
   Returns:
     The decompressed stream. Reading from it raises one of ERRORS if the
-    compressed data are damaged, cut short or followed by other bytes, or expand
-    too much.
+    compressed data are damaged, end too early, are followed by other bytes or
+    expand too much.
 
   Raises:
     OSError: the file cannot be opened.
@@ -49,10 +51,10 @@ def open_file(path: pathlib.Path) -> BinaryIO:
 
 
 class _Decompressed(io.RawIOBase):
-  """The content of a file of one or more compressed streams.
+  """The content of a file that consists of one or more compressed streams.
 
-  The readers of the standard library ignore bytes that follow a stream and read
-  a file of 0 bytes as empty content. Here both are errors.
+  Raises an error if other bytes follow a stream or if the file has 0 bytes. The
+  readers of the standard library accept both.
   """
 
   def __init__(self, raw: BinaryIO, new_decompressor: Callable[[], Any]):
@@ -67,7 +69,7 @@ class _Decompressed(io.RawIOBase):
     return True
 
   def readinto(self, buffer: Any) -> int:
-    """Fills a buffer, and returns the number of bytes; 0 at the end."""
+    """Reads into a buffer. Returns the number of bytes, 0 at the end."""
     while True:
       wants_input = getattr(self._decompressor, 'needs_input', True)
       if not self._compressed and (wants_input or self._decompressor.eof):

@@ -1,10 +1,10 @@
-"""Paths by deduction and by induction.
+"""Divides paths into paths by deduction and paths by induction.
 
-A path of the valid or test split follows by deduction if its target can be
+A path of the valid or test split is a path by deduction if its target can be
 reached from its source along its relations in the graph of the training edges.
-Otherwise predicting it takes induction. Path data can list both kinds of paths
-in separate files, which this module finds and checks; `deducible` computes the
-kind.
+All other paths are paths by induction. A data set can list the paths of each
+kind in separate files. `find_files` finds these files and `from_parts` checks
+them. `deducible` computes the kind of each path.
 """
 
 import pathlib
@@ -26,17 +26,17 @@ def deducible(
   num_entities: int,
   inverse: np.ndarray,
 ) -> np.ndarray:
-  """Returns whether each path's target is reached in the training graph.
+  """Returns whether each path is a path by deduction.
 
   Args:
     paths: N paths.
     train: int32 [T, 3], the triples of the training graph.
-    num_entities: V.
-    inverse: int32 [R], the inverse of each relation, NO_RELATION where there is
+    num_entities: V, the number of entities.
+    inverse: int32 [R], the inverse of each relation, or NO_RELATION if it has
       none.
 
   Returns:
-    bool [N].
+    bool [N], True for paths by deduction.
   """
   adjacency = adjacency_lib.from_triples(train, num_entities, inverse)
   return adjacency.traverse(paths.source, paths.relations).contains(
@@ -48,14 +48,15 @@ def find_files(split_files: Mapping[str, pathlib.Path]) -> dict[str, Pair]:
   """Finds the files that list the deduction and induction paths of splits.
 
   Args:
-    split_files: the file of each split.
+    split_files: split name -> the file of the split.
 
   Returns:
-    The two files of `valid` and `test`, for the splits that have them.
+    Split name -> its deduction file and its induction file. A split without
+    these files is missing.
 
   Raises:
-    text_files.DataError: only one of the two files exists, or several of one
-      kind.
+    text_files.DataError: a split has only one of the two files, or several
+      files of one kind.
   """
   pairs = {}
   for split in ('valid', 'test'):
@@ -89,13 +90,13 @@ def from_parts(
   parts: Sequence[paths_lib.PathSet],
   part_files: Pair,
 ) -> np.ndarray:
-  """Returns which paths of a split are listed as deduction.
+  """Returns which paths of a split are in its deduction file.
 
   Args:
     paths: the N paths of the split.
-    path_file: the file of `paths`, for errors.
-    parts: the paths of the deduction and of the induction file.
-    part_files: the files of `parts`, for errors.
+    path_file: the file of `paths`, for error messages.
+    parts: the paths of the deduction file, and those of the induction file.
+    part_files: the two files of `parts`, for error messages.
 
   Returns:
     bool [N], True for deduction and False for induction.

@@ -1,4 +1,4 @@
-"""Downloads of data sets, checked by SHA-256, and complete or absent."""
+"""Downloads data sets and checks their SHA-256."""
 
 import hashlib
 import pathlib
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import tqdm
 
-# The most bytes of one download, and of one file inside an archive.
+# Maximum number of bytes of a download, and of each file in an archive.
 MAX_BYTES = 64 << 20
 
 _TIMEOUT_SECONDS = 60
@@ -19,16 +19,16 @@ _CHUNK_BYTES = 1 << 16
 def fill_folder(
   folder: pathlib.Path, address: str, sha256: Mapping[str, str]
 ) -> None:
-  """Downloads files into a new folder, or creates nothing.
+  """Downloads files into a new folder.
 
-  The files are downloaded into a temporary folder, which is renamed once every
-  checksum is right. If another process creates `folder` meanwhile, its files
-  are kept.
+  The files are downloaded into a temporary folder. This folder is renamed when
+  every checksum is right, and deleted after an error. If another process
+  creates `folder` in the meantime, the files of that process are kept.
 
   Args:
     folder: the folder to create.
-    address: the URL of a .tar.gz archive that contains the files, in any of its
-      folders, or of a folder of plain files (ends with `/`).
+    address: the URL of a folder of plain files, if it ends with `/`. Otherwise
+      the URL of a .tar.gz archive, which may contain the files in any folder.
     sha256: file name -> the SHA-256 of its content, in hexadecimal.
 
   Raises:
@@ -97,7 +97,7 @@ def fetch(address: str, path: pathlib.Path) -> None:
 def _unpack(
   path: pathlib.Path, folder: pathlib.Path, wanted: list[str]
 ) -> None:
-  """Extracts the wanted files of an archive, from any of its folders."""
+  """Extracts files by name from any folder of an archive."""
   with tarfile.open(path, 'r:gz') as tar:
     for member in tar:
       if member.size > MAX_BYTES:

@@ -1,4 +1,4 @@
-"""Sets of entities for many rows, stored once where rows are equal."""
+"""Sets of entities for many rows. Each distinct set is stored once."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from coke_jax.data import grouping
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EntitySets:
-  """A set of entities for each of N rows; rows with equal sets share one.
+  """A set of entities for each of N rows. Equal sets are stored once.
 
   Attributes:
-    set_of: int32 [N], the set of each row, 0 .. S - 1.
-    indptr: int64 [S + 1]; set i is `indices[indptr[i]:indptr[i + 1]]`.
-    indices: int32 [total], entity ids, sorted and distinct within a set.
+    set_of: int32 [N], the index of each row's set, 0 .. S - 1.
+    indptr: int64 [S + 1]. Set i is `indices[indptr[i]:indptr[i + 1]]`.
+    indices: int32 [total], the sorted distinct entity ids of each set.
     num_entities: V, the number of entities of the graph.
   """
 
@@ -32,28 +32,31 @@ class EntitySets:
     return np.diff(self.indptr)[self.set_of]
 
   def csr(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the sets of some rows in CSR form, without sharing.
+    """Returns the sets of some rows in CSR form.
 
-    The result can be much larger than the shared sets.
+    The result contains a copy of the set for each row, so it can be much larger
+    than the stored sets.
 
     Args:
       rows: integers [B], indices of rows.
 
     Returns:
-      indptr int64 [B + 1] and indices int32 [total], entity ids.
+      indptr: int64 [B + 1]. The set of the i-th of these rows is
+        `indices[indptr[i]:indptr[i + 1]]`.
+      indices: int32 [total], entity ids.
     """
     starts, counts = self.indptr[self.set_of[rows]], self.sizes[rows]
     indptr = grouping.indptr_of(counts)
     return indptr, self.indices[grouping.ranges(starts, counts)]
 
   def mask(self, rows: np.ndarray) -> np.ndarray:
-    """Returns whether each entity is in the set of each of some rows.
+    """Returns the sets of some rows as boolean masks.
 
     Args:
       rows: integers [B], indices of rows.
 
     Returns:
-      bool [B, V].
+      bool [B, V], True for the entities in the set of each row.
     """
     _, first, place = np.unique(
       self.set_of[rows], return_index=True, return_inverse=True
@@ -74,10 +77,10 @@ class EntitySets:
     """
     low, high = self.indptr[self.set_of], self.indptr[self.set_of + 1]
     end = high
-    while (low < high).any():  # one binary search for all rows together
+    while (low < high).any():  # binary searches for all rows at once
       middle = (low + high) // 2
-      # `middle` of a finished search can be one past the last index. Any value
-      # can be read there, because `low` and `high` no longer change.
+      # After a search has finished, `middle` can be one past the last index.
+      # The value read does not matter then, because `low` and `high` are final.
       value = self.indices[np.minimum(middle, len(self.indices) - 1)]
       right = (value < entities) & (low < high)
       low = np.where(right, middle + 1, low)

@@ -1,4 +1,4 @@
-"""A knowledge graph: labelled triples in three splits as integer arrays."""
+"""A knowledge graph: the triples of three splits as integer arrays."""
 
 import dataclasses
 
@@ -12,14 +12,14 @@ SPLITS = ('train', 'valid', 'test')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-  """Triples in three splits, with every line of the files in its order.
+  """The triples of three splits, one for each line, in the order of the files.
 
   Attributes:
     name: the name of the graph in results.
     vocabulary: the labels of all splits, including entities unseen in train.
     train: int32 [lines, 3]: head entity id, relation index, tail entity id.
-    valid: int32 [lines, 3], for choosing the best checkpoint; may be empty.
-    test: int32 [lines, 3], for the final evaluation; may be empty.
+    valid: int32 [lines, 3], for choosing the best checkpoint. It may be empty.
+    test: int32 [lines, 3], for the final evaluation. It may be empty.
   """
 
   name: str
@@ -51,7 +51,7 @@ class KnowledgeGraph:
     return grouping.group_rows(self.split(split))[1]
 
   def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
-    """Returns whether an entity of each triple is in no training triple.
+    """Returns which triples have an entity that is in no training triple.
 
     Args:
       triples: int32 [N, 3].
@@ -87,7 +87,7 @@ class KnowledgeGraph:
     )
 
   def _num_in_train(self, triples: np.ndarray) -> int:
-    """Returns how many of some triples [N, 3] are training triples, too."""
+    """Returns how many of the triples [N, 3] are also training triples."""
     both = np.concatenate([self.train, triples])
     group, num_groups = grouping.group_rows(both)
     in_train = np.zeros(num_groups, dtype=bool)

@@ -1,4 +1,4 @@
-"""Array helpers: grouping of equal rows, row offsets, ranges of integers."""
+"""Array functions: groups of equal rows, row offsets, ranges of integers."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
     rows: non-negative integers [N, K].
 
   Returns:
-    int64 [N], the group of each row, equal where rows are equal; and the number
-    of groups.
+    int64 [N]: the group of each row. Equal rows have the same group.
+    The number of groups.
   """
   group = np.zeros(len(rows), dtype=np.int64)
   num_groups = min(len(rows), 1)
-  # Groups are renumbered after every column, so that no key can overflow.
+  # Renumber the groups after every column. Otherwise keys could overflow.
   for column in rows.T:
     span = int(column.max(initial=0)) + 1
     distinct, group = np.unique(group * span + column, return_inverse=True)
@@ -44,6 +44,6 @@ def indptr_of(counts: np.ndarray) -> np.ndarray:
     counts: integers [N], the number of elements of each row.
 
   Returns:
-    int64 [N + 1]; row i is the slice indptr[i]:indptr[i + 1].
+    int64 [N + 1]. The elements of row i are those at indptr[i]:indptr[i + 1].
   """
   return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Inverse relations: labels with a marker, and the index of each inverse."""
+"""Inverse relations: their labels and their indices."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 
 def invert(label: str, marker: str) -> str:
-  """Returns the label of a relation's inverse: `r` <-> `<marker>r`."""
+  """Adds the marker before a label, or removes it if the label has it."""
   plain = label.removeprefix(marker)
   return plain if plain != label else marker + label
 
@@ -17,7 +17,10 @@ def invert(label: str, marker: str) -> str:
 def inverse_relations(
   vocabulary: vocabulary_lib.Vocabulary, marker: str
 ) -> np.ndarray:
-  """Returns the index of each relation's inverse, or NO_RELATION: int32 [R]."""
+  """Returns the index of each relation's inverse: int32 [R].
+
+  The index is NO_RELATION if the vocabulary does not contain the inverse.
+  """
   ids = vocabulary.relation_ids
   return np.array(
     [
@@ -38,8 +41,8 @@ def with_inverses(
     marker: the text before the label of an inverse relation.
 
   Returns:
-    The vocabulary with 2 R relations in sorted order, and int32 [R], the new
-    index of each original relation.
+    The vocabulary with 2 R relations in sorted order.
+    int32 [R]: the index of each original relation in the new vocabulary.
 
   Raises:
     text_files.DataError: a relation label starts with the marker.

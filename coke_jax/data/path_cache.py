@@ -1,4 +1,4 @@
-"""A cache of path data: text files are parsed once, then read as arrays."""
+"""A cache of path data, so that path files are parsed only once."""
 
 import dataclasses
 import hashlib
@@ -19,7 +19,7 @@ from coke_jax.data import (
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-_VERSION = 1  # of the cache format; files of other versions are not read
+_VERSION = 1  # version of the cache format, part of each cache file's name
 
 _logger = logging.getLogger(__name__)
 
@@ -30,13 +30,13 @@ def read_paths_cached(
   layout: paths_lib.PathFormat,
   cache_folder: pathlib.Path | None = None,
 ) -> paths_lib.PathData:
-  """Returns what `path_files.read_paths` returns, from the cache if possible.
+  """Does the same as `path_files.read_paths`, but reads the cache if possible.
 
-  A cache file is found by the content of the path files and their format: if
-  either changes, the path files are read again. A damaged cache file is
-  replaced with a warning. If the cache cannot be written, a warning is logged
-  and the path files are read again next time. Several processes can do this at
-  once.
+  The name of a cache file depends on the content of the path files and their
+  format. If either changes, the path files are read again. If the cache file is
+  damaged, a warning is logged and the file is replaced. If the cache cannot be
+  written, a warning is logged and the next call reads the path files again.
+  Several processes can use the same cache at once.
 
   Args:
     folder: the folder of the path files, as in `path_files.read_paths`.
@@ -54,7 +54,7 @@ def read_paths_cached(
     return _load(cache, name)
   except FileNotFoundError:
     pass
-  except Exception as error:  # the path files can replace any damaged cache
+  except Exception as error:  # The path files are read after any error.
     _logger.warning('%s: damaged and will be replaced: %s', cache, error)
   _logger.info('%s: reading the path files', folder)
   data = path_files.read_paths(folder, name, layout)
@@ -66,7 +66,7 @@ def read_paths_cached(
 
 
 def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
-  """Returns the SHA-256 of the files' content, the format and the version."""
+  """Returns a SHA-256 of the path files, their format and _VERSION."""
   found = {
     split: text_files.find_split(folder, split) for split in graph.SPLITS
   }
@@ -85,7 +85,7 @@ def _content_key(folder: pathlib.Path, layout: paths_lib.PathFormat) -> str:
 
 
 def _save(cache: pathlib.Path, data: paths_lib.PathData) -> None:
-  """Writes a cache file, complete or not at all."""
+  """Writes a cache file completely or not at all."""
   packed = {
     'entities': _pack(data.vocabulary.entities),
     'relations': _pack(data.vocabulary.relations),
@@ -97,7 +97,7 @@ def _save(cache: pathlib.Path, data: paths_lib.PathData) -> None:
 
 
 def _load(cache: pathlib.Path, name: str) -> paths_lib.PathData:
-  """Reads a cache file; the checksums of the archive detect damage."""
+  """Reads a cache file. The checksums in the archive detect damage."""
   with (
     cache.open('rb') as stream,
     np.load(stream, allow_pickle=False) as packed,
@@ -112,7 +112,10 @@ def _load(cache: pathlib.Path, name: str) -> paths_lib.PathData:
 
 
 def _pack(labels: tuple[str, ...]) -> np.ndarray:
-  """Returns labels as UTF-8 lines: uint8 [bytes]. No label has a line end."""
+  """Returns labels as lines of UTF-8: uint8 [bytes].
+
+  This works because no label contains a line end.
+  """
   return np.frombuffer('\n'.join(labels).encode(), dtype=np.uint8)
 
 

@@ -1,9 +1,9 @@
-"""Path data: source, relations along the path, and target as integer arrays.
+"""Path data: sources, relations and targets of paths as integer arrays.
 
 The file format is that of Guu, Miller and Liang (2015), "Traversing Knowledge
-Graphs in Vector Space": one path per line, `source TAB relation,relation,...
-TAB target`, with `**` before a relation that is followed against its direction.
-A relation and its inverse are two relations of the vocabulary.
+Graphs in Vector Space". Each line is a path: `source TAB relation,relation,...
+TAB target`. The inverse of a relation is written as `**relation`. A relation
+and its inverse are two relations of the vocabulary.
 """
 
 import dataclasses
@@ -23,11 +23,11 @@ class PathFormat:
   Attributes:
     delimiter: the text between source, path and target.
     relation_delimiter: the text between two relations of a path.
-    inverse_marker: the text before a relation followed against its direction.
+    inverse_marker: the text that marks the inverse of the relation after it.
 
   Raises:
-    text_files.DataError: a field is empty, contains a line end, or is contained
-      in another field.
+    text_files.DataError: an attribute is empty, contains a line end, or is
+      contained in another attribute.
   """
 
   delimiter: str = '\t'
@@ -51,7 +51,7 @@ class PathFormat:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathSet:
-  """N paths of 1 to `longest` relations.
+  """N paths with 1 to `longest` relations.
 
   Attributes:
     source: int32 [N], entity ids.
@@ -96,12 +96,15 @@ class PathSet:
     return PathSet(self.source[rows], self.relations[rows], self.target[rows])
 
   def up_to(self, longest: int) -> 'PathSet':
-    """Returns the paths of at most `longest` relations, in as many columns."""
+    """Returns the paths with at most `longest` relations.
+
+    The array `relations` of the result has at most `longest` columns.
+    """
     kept = self.take(self.length <= longest)
     return PathSet(kept.source, kept.relations[:, :longest], kept.target)
 
   def single_edges(self) -> np.ndarray:
-    """Returns the paths of one relation as triples: int32 [edges, 3]."""
+    """Returns the paths with a single relation as triples: int32 [edges, 3]."""
     single = self.up_to(1)
     return np.stack(
       [single.source, single.relations[:, 0], single.target], axis=1
@@ -110,19 +113,20 @@ class PathSet:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathData:
-  """Paths in three splits, with every line of the files in its order.
+  """The paths of three splits, one for each line, in the order of the files.
 
   Attributes:
     name: the name of the data set in results.
     vocabulary: the labels of all splits, including entities unseen in train.
       If the files contain any inverse relation, every relation has an inverse.
-    inverse: int32 [R], the index of each relation's inverse; NO_RELATION
-      throughout if the files contain no inverse relation.
-    train: the paths to train on.
-    valid: the paths for choosing the best checkpoint; may be empty.
-    test: the paths for the final evaluation; may be empty.
-    deduction: for `valid` and `test`, if known: whether each path's target can
-      be reached in the graph of the training edges, bool [N].
+    inverse: int32 [R], the index of each relation's inverse. All values are
+      NO_RELATION if the files contain no inverse relation.
+    train: the training paths.
+    valid: the paths for choosing the best checkpoint. It may be empty.
+    test: the paths for the final evaluation. It may be empty.
+    deduction: `valid` or `test` -> bool [N], whether each path's target can be
+      reached in the graph of the training edges. A split is missing if this is
+      unknown.
   """
 
   name: str
@@ -149,13 +153,13 @@ class PathData:
     return int(np.count_nonzero(np.diff(keys))) + min(len(keys), 1)
 
   def _seen(self) -> np.ndarray:
-    """Returns whether each entity is an end of a training path: bool [V]."""
+    """Returns which entities are an end of a training path: bool [V]."""
     seen = np.zeros(self.vocabulary.num_entities, dtype=bool)
     seen[self.train.source] = seen[self.train.target] = True
     return seen
 
   def has_unseen_entity(self, paths: PathSet) -> np.ndarray:
-    """Returns whether an end of each path is an end of no training path.
+    """Returns which paths have an end that is not an end of a training path.
 
     Args:
       paths: N paths.
@@ -197,11 +201,13 @@ class PathData:
 
 
 def path_keys(sets: Sequence[PathSet]) -> list[np.ndarray]:
-  """Returns an integer key for each path, equal if and only if paths are.
+  """Returns an integer key for each path.
+
+  Two paths have the same key if and only if they are equal. Only keys of the
+  same call are comparable.
 
   Args:
-    sets: path sets with the same number of relation columns. Keys are
-      comparable across the sets of one call only.
+    sets: path sets with the same number of relation columns.
 
   Returns:
     int64 [N] for each set.
@@ -229,16 +235,16 @@ def queries_from_paths(
   *,
   side: str = 'both',
 ) -> queries_lib.Queries:
-  """Makes queries for the source, the target or both of each path.
+  """Makes queries for the source or the target of each path, or for both.
 
   Args:
-    paths: N paths of at most `longest` relations.
+    paths: N paths with at most `longest` relations.
     vocabulary: the vocabulary of the token ids.
-    side: the masked entity: `head` (the source), `tail` (the target) or `both`
-      (the N tail queries, then the N head queries). Default: `both`.
+    side: `head` masks the source and `tail` the target of each path. `both`
+      gives the N tail queries, then the N head queries. Default: `both`.
 
   Returns:
-    N or 2 N queries of K = longest + 2 tokens with one answer each.
+    N or 2 N queries with K = longest + 2 tokens and one answer each.
 
   Raises:
     ValueError: `side` has another value.

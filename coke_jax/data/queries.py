@@ -1,9 +1,8 @@
 """Queries: sequences with one masked entity, and their known answers.
 
-Training, evaluation and prediction all use this structure. The training set is
-made of the queries of triples or paths; the filter of an evaluation is the
-answers of the same queries in all splits; a question to a trained model is a
-query without answers.
+A model is trained on the queries of the training triples or paths. The filtered
+evaluation removes the answers that a query has in any split from the
+candidates. Prediction uses queries without answers.
 """
 
 import dataclasses
@@ -19,10 +18,10 @@ class Queries:
   """N masked sequences and their answers.
 
   Attributes:
-    tokens: int32 [N, K], token ids, one MASK per row, padded with PAD on the
-      right.
-    mask_position: int32 [N], the column of the MASK.
-    indptr: int64 [N + 1]; the answers of row i are
+    tokens: int32 [N, K], token ids. Each row has one MASK and is padded with
+      PAD on the right.
+    mask_position: int32 [N], the column of MASK in each row.
+    indptr: int64 [N + 1]. The answers of row i are
       `indices[indptr[i]:indptr[i + 1]]`.
     indices: int32 [answers], entity ids.
 
@@ -64,10 +63,10 @@ class Queries:
     )
 
   def grouped(self) -> 'Queries':
-    """Merges rows of equal tokens into one row with all of their answers.
+    """Merges all rows with equal tokens into one row with all their answers.
 
-    An answer of two equal rows occurs twice in the merged row. Rows are in the
-    order of their first appearance.
+    If two merged rows have the same answer, the merged row contains it twice.
+    Rows are in the order of their first appearance.
     """
     group, num_groups = grouping.group_rows(self.tokens)
     answer_group = np.repeat(group, self.num_answers)
@@ -84,14 +83,16 @@ class Queries:
     return merged.take(np.argsort(first))
 
   def known_answers(self, known: 'Queries') -> tuple[np.ndarray, np.ndarray]:
-    """Returns the answers of each of these queries in `known`.
+    """Returns the answers that other queries with the same tokens have.
 
     Args:
-      known: queries of the same width K, with answers.
+      known: queries with the same number of columns K.
 
     Returns:
-      indptr int64 [N + 1] and indices int32 [total]: for each of these queries,
-      the distinct answers of all rows of `known` with the same tokens, sorted.
+      indptr: int64 [N + 1]. The known answers of row i are
+        `indices[indptr[i]:indptr[i + 1]]`.
+      indices: int32 [total]. For each row, the sorted distinct answers of all
+        rows of `known` with the same tokens.
     """
     rows = len(self)
     both = np.concatenate([self.tokens, known.tokens])
@@ -99,7 +100,7 @@ class Queries:
     answer_group = np.repeat(group[rows:], known.num_answers)
     span = int(known.indices.max(initial=0)) + 1
     # NumPy 2.4 finds unique values by hashing, which is slower here than
-    # sorting; return_index=True makes it sort.
+    # sorting. With return_index=True, it sorts.
     pairs, _ = np.unique(answer_group * span + known.indices, return_index=True)
     counts = np.bincount(pairs // span, minlength=num_groups)
     starts = grouping.indptr_of(counts)[:-1]
@@ -111,9 +112,9 @@ class Queries:
     )
 
   def total_answers(self) -> np.ndarray:
-    """Returns the number of answers of all rows with equal tokens: int64 [N].
+    """Returns the total number of answers of each query: int64 [N].
 
-    Rows with equal tokens get the same number, the sum over these rows.
+    The number of a row is the sum over all rows with the same tokens.
     """
     group, num_groups = grouping.group_rows(self.tokens)
     totals = np.zeros(num_groups, dtype=np.int64)
@@ -121,13 +122,14 @@ class Queries:
     return totals[group]
 
   def split_answers(self, most: int) -> 'Queries':
-    """Cuts rows with more than `most` answers into several rows.
+    """Splits rows with more than `most` answers into several rows.
 
     Args:
-      most: the most answers of a row in the result, at least 1.
+      most: maximum number of answers of a row in the result, at least 1.
 
     Returns:
-      The same queries with the same answers in the same order.
+      The queries, in the same order. All rows of a split query have its tokens,
+      and together they have its answers in the same order.
     """
     pieces = np.maximum(-(-self.num_answers // most), 1)
     rows = np.repeat(np.arange(len(self)), pieces)
@@ -149,16 +151,17 @@ def from_triples(
   *,
   side: str = 'both',
 ) -> Queries:
-  """Makes queries for the head, the tail or both of each triple.
+  """Makes queries for the head or the tail of each triple, or for both.
 
   Args:
     triples: int32 [T, 3]: head entity id, relation index, tail entity id.
     vocabulary: the vocabulary of the token ids.
-    side: the masked entity: `head` (? r o), `tail` (s r ?) or `both` (the T
-      tail queries, then the T head queries). Default: `both`.
+    side: `head` masks the head (? r o) and `tail` the tail (s r ?) of each
+      triple. `both` gives the T tail queries, then the T head queries. Default:
+      `both`.
 
   Returns:
-    T or 2 T queries of K = 3 tokens with one answer each.
+    T or 2 T queries with K = 3 tokens and one answer each.
 
   Raises:
     ValueError: `side` has another value.
@@ -184,7 +187,7 @@ def concatenate(parts: list[Queries]) -> Queries:
   """Concatenates sets of queries.
 
   Args:
-    parts: one or more sets of queries of the same width K.
+    parts: one or more sets of queries with the same number of columns K.
   """
   counts = np.concatenate([part.num_answers for part in parts])
   return Queries(

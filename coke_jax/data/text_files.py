@@ -1,9 +1,9 @@
 """Strict reading of text files line by line: plain, .gz, .bz2 or .xz.
 
 Labels are opaque text: they are not trimmed, unquoted, converted to numbers or
-treated as missing values. A line that cannot be read exactly is an error that
-names the file, the line and what was expected. Memory and time are proportional
-to the file's size even if the file is malicious.
+treated as missing values. A line that cannot be read exactly raises an error.
+Its message states the file, the line and the expectation. Memory and time are
+proportional to the size of the file, even for a malicious file.
 """
 
 import functools
@@ -14,9 +14,9 @@ from typing import BinaryIO
 from coke_jax import errors
 from coke_jax.data import compression
 
-MAX_LINE_BYTES = 1 << 20  # of a line, including its end
+MAX_LINE_BYTES = 1 << 20  # maximum length of a line, including its end
 
-# The file names of a split: stem, extension, and a compression suffix or none.
+# A file name consists of a stem, an extension and maybe a compression suffix.
 _SPLIT_STEMS = {
   'train': ('train',),
   'valid': ('valid', 'dev'),
@@ -24,15 +24,15 @@ _SPLIT_STEMS = {
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
-_SHOWN_CHARACTERS = 200  # of a wrong line in its error message
+_SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
 
 class DataError(errors.CokeError, ValueError):
-  """Input cannot be read exactly; the message says where and why."""
+  """Input cannot be read exactly. The message states the place and reason."""
 
 
 class LabelIndex(dict[str, int]):
-  """A dictionary that gives each new label the next integer, from 0."""
+  """A dictionary from label to integer. A new label gets the next integer."""
 
   def __missing__(self, label: str) -> int:
     self[label] = index = len(self)
@@ -44,9 +44,9 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
 
   Args:
     folder: the folder.
-    split: `train`, `valid` or `test`. The file has this name (`dev` instead of
-      `valid` is possible), bare or with .txt or .tsv, plain or with .gz, .bz2
-      or .xz.
+    split: `train`, `valid` or `test`. The file name consists of this name (or
+      `dev` for `valid`), optionally .txt or .tsv, and optionally .gz, .bz2 or
+      .xz.
 
   Raises:
     DataError: there is no such file, or more than one.
@@ -61,13 +61,13 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
   if not found:
     stems = ' or '.join(_SPLIT_STEMS[split])
     raise DataError(
-      f'{folder}: no {split} file: expected {stems}, bare or with .txt or '
-      '.tsv, plain or with .gz, .bz2 or .xz after it'
+      f'{folder}: no {split} file: expected {stems}, optionally followed by '
+      '.txt or .tsv, then optionally by .gz, .bz2 or .xz'
     )
   if len(found) > 1:
     raise DataError(
       f'{folder}: more than one {split} file: '
-      f'{", ".join(path.name for path in found)}: keep one'
+      f'{", ".join(path.name for path in found)}: expected one'
     )
   return found[0]
 
@@ -78,10 +78,11 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
   r"""Yields the numbered lines of a UTF-8 file.
 
-  All lines end with `\n`, or all with `\r\n`. The last line may lack its end.
+  All lines must end with `\n`, or all with `\r\n`. The last line may have no
+  line end.
 
   Args:
-    path: the file, decompressed according to its suffix.
+    path: the file. It is decompressed if its suffix is .gz, .bz2 or .xz.
     on_bad_line: as in `read_stream`.
 
   Yields:
@@ -105,14 +106,14 @@ def read_stream(
   name: str,
   on_bad_line: Callable[[DataError], None] | None = None,
 ) -> Iterator[tuple[int, str]]:
-  """Yields the numbered lines of an open byte stream, like `read_lines`.
+  """Does the same as `read_lines` for an open byte stream.
 
   Args:
     stream: a binary stream such as `sys.stdin.buffer`.
-    name: the name of the stream in errors.
-    on_bad_line: called with the error of each line that is not UTF-8 or does
-      not end like the first line; the line is then skipped. Default: the error
-      is raised.
+    name: the name of the stream in error messages.
+    on_bad_line: a function that is called with the error if a line is not UTF-8
+      or its line end differs from that of the first line. The line is then
+      skipped. Default: the error is raised.
 
   Yields:
     The line number, counted from 1, and the text without its line end.

@@ -1,7 +1,7 @@
-"""Strict reading of triple files: one file, or the three splits of a graph.
+"""Strict reading of triple files.
 
-`TripleFormat` describes the lines, `read_triples` reads one file and
-`read_graph` a folder. See `text_files` for what strict means.
+`TripleFormat` describes the lines. `read_triples` reads one file. `read_graph`
+reads the files of a folder. `text_files` describes which lines raise an error.
 """
 
 import dataclasses
@@ -20,9 +20,10 @@ class TripleFormat:
   """The format of the lines of a triple file.
 
   Attributes:
-    columns: the order of `head`, `relation`, `tail` on a line.
-    delimiter: the text between two columns.
-    header: whether the first line is a header to skip.
+    columns: the order of `head`, `relation` and `tail` on a line.
+    delimiter: the text between two columns. Default: a tab.
+    header: whether the first line is a header, which is skipped. Default:
+      False.
 
   Raises:
     text_files.DataError: the columns are not head, relation and tail, or the
@@ -56,12 +57,13 @@ def read_triples(
 
   Args:
     path: the file.
-    entities: the entity labels so far; new ones are added.
-    relations: the relation labels so far; new ones are added.
+    entities: the index of entity labels. New labels are added.
+    relations: the index of relation labels. New labels are added.
     layout: the format of the lines.
 
   Returns:
-    int32 [lines, 3]: head, relation, tail, as indices by first appearance.
+    int32 [lines, 3]: the head, relation and tail of each line, as the integers
+    of `entities` and `relations`.
 
   Raises:
     text_files.DataError: the file or a line cannot be read, a line does not
@@ -78,7 +80,7 @@ def read_triples(
     if len(fields) != 3 or not all(fields):
       raise text_files.DataError(
         f'{path}:{number}: {text_files.show_line(line)}: expected 3 '
-        f'non-empty fields ({", ".join(layout.columns)}) between '
+        f'non-empty fields ({", ".join(layout.columns)}), separated by '
         f'{delimiter!r}, got {text_files.count_fields(fields)}'
       )
     flat.append(entities[fields[head]])
@@ -100,7 +102,7 @@ def read_graph(
     layout: the format of the lines.
 
   Returns:
-    The graph. Labels are sorted, so that the same files give the same ids.
+    The graph. Ids are assigned to labels in sorted order.
 
   Raises:
     text_files.DataError: a file is missing or ambiguous, a line cannot be read,

@@ -1,4 +1,4 @@
-"""The user's cache folder, for downloads and parsed files."""
+"""The user's cache folder. It contains downloads and parsed files."""
 
 import os
 import pathlib
@@ -7,8 +7,8 @@ import pathlib
 def folder(name: str) -> pathlib.Path:
   """Returns the folder `coke_jax/<name>` in the user's cache folder.
 
-  The user's cache folder is `$XDG_CACHE_HOME`, or `~/.cache` if that is not an
-  absolute path. The returned folder need not exist.
+  The user's cache folder is `$XDG_CACHE_HOME` if this is an absolute path, and
+  `~/.cache` otherwise. The returned folder need not exist.
   """
   home = os.environ.get('XDG_CACHE_HOME', '')
   if not os.path.isabs(home):

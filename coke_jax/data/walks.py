@@ -1,7 +1,7 @@
-"""Sampling of path data from triples by random walks.
+"""Samples path data from triples by random walks.
 
-This is the procedure by which Guu, Miller and Liang (2015) made path data from
-the triples of WordNet and Freebase.
+Guu, Miller and Liang (2015) used this procedure to make path data from the
+triples of WordNet and Freebase.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from coke_jax.data import deduction, graph, inverses
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-# Walks sampled together, between two updates of the progress bar. The sampled
-# walks depend on it as they do on the seed, so a new value gives new data sets.
+# Number of walks between two updates of the progress bar. The sampled walks
+# depend on it: a different value gives different walks for the same seed.
 WALKS_PER_CHUNK = 1 << 18
 
 
@@ -26,29 +26,33 @@ def sample_path_data(
   walks_per_evaluation_triple: int = 4,
   inverse_marker: str = '**',
 ) -> paths_lib.PathData:
-  """Makes path data from a graph: its triples, and random walks over them.
+  """Makes path data from the triples of a graph and random walks.
 
-  Each split contains its own triples as paths of one relation. Train adds walks
-  in the graph of its triples; valid and test add walks in the graph of train's
-  and their own triples. The number of walks is a multiple of the number of
-  triples, duplicates included. Afterwards duplicate paths are removed, also
-  those of valid that are in train, and those of test that are in train or
-  valid. The paths of a split are in random order.
+  Each split consists of its triples, as paths with a single relation, and of
+  random walks. The walks of train use the edges of the training triples. The
+  walks of valid and test use these edges and those of their own triples. The
+  number of walks is a multiple of the number of triples in the split, where
+  duplicate triples are counted.
+
+  Duplicate paths are removed from each split. Paths of train are also removed
+  from valid, and paths of train and valid from test. Finally, the paths of each
+  split are shuffled.
 
   Args:
-    triples: the graph; its relation labels have no inverse marker.
-    seed: determines the walks and the order of the paths.
-    longest: the number of relations of the longest walks, at least 2.
-    walks_per_train_triple: walks for each triple of train. Default: 20, as in
-      the paper's data.
-    walks_per_evaluation_triple: walks for each triple of valid and test.
-      Default: 4, as in the paper's data.
-    inverse_marker: the text before the label of an inverse relation.
+    triples: the graph. No relation label may start with the inverse marker.
+    seed: the seed for the walks and the order of the paths.
+    longest: maximum number of relations in a walk, at least 2. Default: 5.
+    walks_per_train_triple: number of walks for each training triple. Default:
+      20, as in the data of Guu, Miller and Liang.
+    walks_per_evaluation_triple: number of walks for each triple of valid and
+      test. Default: 4, as in the data of Guu, Miller and Liang.
+    inverse_marker: the text before the label of an inverse relation. Default:
+      `**`.
 
   Returns:
-    Path data with `longest` relation columns. `deduction` says for each path of
-    valid and test whether its target is reached in the graph of train's
-    triples.
+    Path data with `longest` relation columns. `deduction` contains whether the
+    target of each path of valid and test can be reached in the graph of the
+    training triples.
 
   Raises:
     text_files.DataError: a relation label starts with the inverse marker.
@@ -97,28 +101,29 @@ def sample_walks(
   generator: np.random.Generator,
   name: str = '',
 ) -> paths_lib.PathSet:
-  """Samples random walks, each of a length drawn uniformly from 2 to `longest`.
+  """Samples random walks with 2 to `longest` relations.
 
-  A walk starts at an entity drawn uniformly from the entities with an edge.
-  Each step draws one of the distinct relations of the current entity, inverse
-  ones included, then one of the entities it leads to, both uniformly. Parallel
-  edges of one relation therefore count once, and a relation with many tails is
-  as likely as one with a single tail. A walk may turn back.
+  All random choices are uniform. A walk starts at an entity that has an edge.
+  Its number of relations is drawn from 2 to `longest`. Each step first draws
+  one of the distinct relations of the current entity, including inverse
+  relations. Then it draws one of the tails of this entity and relation. So a
+  relation with many tails is as likely as a relation with one tail. A walk may
+  return to an entity.
 
   Args:
-    adjacency: the graph; each relation has an inverse, so that every entity
-      that a walk reaches has an edge to leave by.
-    num_walks: N, duplicates included.
-    longest: the number of relations of the longest walks, at least 2.
-    generator: the source of randomness.
-    name: the label of the progress bar.
+    adjacency: the graph. Each relation must have an inverse. Otherwise a walk
+      could reach an entity without outgoing edges.
+    num_walks: N, the number of walks. Walks can be equal.
+    longest: maximum number of relations in a walk, at least 2.
+    generator: the random number generator.
+    name: label of the progress bar. Default: empty.
 
   Returns:
     N paths with `longest` relation columns.
 
   Raises:
-    ValueError: `longest` is below 2, the graph has no edge, or some entity can
-      be entered but not left.
+    ValueError: `longest` is below 2, the graph has no edge, or some entity has
+      an incoming but no outgoing edge.
   """
   if longest < 2:
     raise ValueError(f'longest is {longest}: expected at least 2')
@@ -146,7 +151,7 @@ def sample_walks(
 
 
 class _WalkEdges:
-  """Edges by head, then relation, for drawing the next step of many walks."""
+  """Edges sorted by head and relation, from which steps of walks are drawn."""
 
   def __init__(self, adjacency: adjacency_lib.Adjacency) -> None:
     edges = adjacency.edges
@@ -171,7 +176,7 @@ class _WalkEdges:
   def step(
     self, here: np.ndarray, generator: np.random.Generator
   ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws the next relation and entity of each walk: int32 [N], twice."""
+    """Draws the next relation and the next entity of each walk: int32 [N]."""
     pair = generator.integers(
       self.entity_start[here], self.entity_start[here + 1]
     )
@@ -182,7 +187,7 @@ class _WalkEdges:
 def _add_edges(
   walks: paths_lib.PathSet, edges: np.ndarray
 ) -> paths_lib.PathSet:
-  """Returns edges [T, 3] as paths of one relation, followed by the walks."""
+  """Returns edges [T, 3] as single-relation paths, then the walks."""
   head, relation, tail = edges.T
   shape = (len(edges), walks.relations.shape[1])
   relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
@@ -197,7 +202,10 @@ def _add_edges(
 def _disjoint(
   sets: list[paths_lib.PathSet], generator: np.random.Generator
 ) -> list[paths_lib.PathSet]:
-  """Removes duplicates within each set and paths of earlier sets; shuffles."""
+  """Removes duplicates within and across sets, then shuffles each set.
+
+  A path that occurs in several sets is kept in the first of them.
+  """
   # The first position of each distinct path in the concatenated sets.
   _, first = np.unique(
     np.concatenate(paths_lib.path_keys(sets)), return_index=True
