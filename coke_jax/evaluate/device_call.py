@@ -1,9 +1,9 @@
 """Runs a function of a batch of queries on all devices.
 
-`DeviceCall` pads a batch to a fixed size, shards it, runs a compiled function
-on every device, fetches the results, removes the padding and checks that all
-scores are finite. Ranking (`ranker`) runs many batches of one size through it,
-prediction (`predict.scorer`) batches of a few sizes.
+`DeviceCall` pads a batch to a fixed size, shards it and runs a compiled
+function on every device. `PendingResults` fetches the results, removes the
+padding and checks that all scores are finite. Ranking (`ranker`) uses many
+batches of one size. Prediction (`predict.scorer`) uses batches of a few sizes.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import numpy as np
 
 from coke_jax import errors, parallel
 
-# Limits the [B, V] float32 scores of one device to 64 MiB, see `batch_rows`.
+# Limit for the float32 scores [B, V] of one device, 64 MiB.
 SCORE_BYTES = 64 * 2**20
 _MAX_ROWS = 1024
 _NOT_FINITE = 'not_finite'
@@ -27,10 +27,10 @@ Function = Callable[[Any, DeviceBatch], tuple[DeviceBatch, jax.Array]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PendingResults:
-  """Results of one batch that may still be computing.
+  """Results of one batch, which the devices may not have computed yet.
 
   Attributes:
-    on_devices: arrays [devices, padded rows / devices, ...].
+    on_devices: arrays [devices, padded rows / devices, ...] by name.
     rows: B, the number of rows without padding.
   """
 
@@ -41,7 +41,7 @@ class PendingResults:
     """Waits for the results and copies them to the host.
 
     Returns:
-      The arrays of the function, each [B, ...].
+      The result arrays [B, ...] by name.
 
     Raises:
       errors.NonFiniteError: a score or hidden state is NaN or infinite.
@@ -62,17 +62,17 @@ class PendingResults:
 class DeviceCall:
   """A function of parameters and queries, compiled for all devices.
 
-  Compilation takes place at the first call for each padded size. Products are
+  The function is compiled at the first call with each padded size. Products are
   computed with the highest precision of the device.
   """
 
   def __init__(self, function: Function):
-    """Prepares the function; nothing is compiled yet.
+    """Prepares the function without compiling it.
 
     Args:
-      function: takes the parameters and one device's share of a batch, arrays
-        [b, ...] by name. Returns result arrays [b, ...] by name, and bool [b]:
-        whether all scores of a row are finite.
+      function: a function of the parameters and of one device's part of a
+        batch, arrays [b, ...] by name. It returns the result arrays [b, ...] by
+        name, and bool [b], whether all scores of a row are finite.
     """
 
     def on_device(
@@ -94,13 +94,14 @@ class DeviceCall:
 
     Args:
       params: replicated parameters, see `parallel.replicate`.
-      batch: arrays [B, ...] by name, B >= 1. The last row is repeated as
-        padding.
-      size: rows of the padded batch over all devices, at least B.
-      per_device: further arrays [devices, ...], whose rows are not queries.
+      batch: arrays [B, ...] by name, B >= 1. The padding rows are copies of the
+        last row.
+      size: number of rows of the padded batch over all devices, at least B.
+      per_device: additional arrays [devices, ...] by name, for arrays that do
+        not have one row for each query. Default: none.
 
     Returns:
-      The results, to be fetched later.
+      The results. Call `fetch` to wait for them.
 
     Raises:
       parallel.DeviceError: the size is not a multiple of the number of
@@ -115,21 +116,23 @@ class DeviceCall:
 
 
 def batch_rows(num_entities: int, score_bytes: int = SCORE_BYTES) -> int:
-  """Returns how many queries to score at a time over all devices.
+  """Returns the number of queries in a batch over all devices.
 
   Args:
-    num_entities: V.
-    score_bytes: limit for the float32 scores [B, V] of one device.
+    num_entities: V, the number of entities.
+    score_bytes: limit for the bytes of the float32 scores [B, V] of one device.
 
   Returns:
-    The number of devices times 1 to 1024 rows, as many as fit in the limit.
+    The number of devices times the number of rows on a device. This is the
+    maximum number whose scores fit in the limit, but at least 1 and at most
+    1024.
   """
   rows = score_bytes // (4 * num_entities)
   return max(1, min(rows, _MAX_ROWS)) * parallel.num_devices()
 
 
 def _pad(array: np.ndarray, size: int) -> np.ndarray:
-  """Repeats the last row of [B, ...] so that the result is [size, ...]."""
+  """Repeats the last row of an array [B, ...] up to the shape [size, ...]."""
   missing = size - len(array)
   if not missing:
     return array

@@ -1,8 +1,9 @@
-"""Filtered link prediction on triples, the protocol of Bordes et al. (2013).
+"""Filtered link prediction on triples.
 
-The model predicts the head and the tail of each triple. The other known answers
-are removed from the ranking. Ties get the mean of the ranks that they could
-have, which is called the realistic rank.
+This is the protocol of Bordes et al. (2013). The model predicts the head and
+the tail of each triple. Known answers other than the gold entity are not
+candidates. If candidates have the same score as the gold entity, its rank is
+the mean of its possible ranks, which is called the realistic rank.
 """
 
 from typing import Any
@@ -16,7 +17,8 @@ from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
 CATEGORIES = ('1-1', '1-N', 'N-1', 'N-N')
-_MANY = 1.5  # a side with this many entities on average is N (Bordes 2013)
+# Minimum mean number of entities on a side that is called N (Bordes 2013).
+_MANY = 1.5
 
 
 class LinkPrediction:
@@ -24,7 +26,7 @@ class LinkPrediction:
 
   Attributes:
     data: the graph.
-    max_length: tokens in a sequence, 3: head, relation, tail.
+    max_length: number of tokens in a sequence: 3 (head, relation and tail).
   """
 
   max_length = 3
@@ -33,7 +35,7 @@ class LinkPrediction:
     self.data = data
 
   def training_queries(self) -> queries_lib.Queries:
-    """Returns queries for the tails, then the heads, of the T training triples.
+    """Returns queries for the tails, then the heads, of T training triples.
 
     Returns:
       2 T queries with one answer each.
@@ -55,12 +57,13 @@ class LinkPrediction:
       ranker: ranks the answers of queries.
       params: replicated parameters, see `parallel.replicate`.
       split: `train`, `valid` or `test`.
-      choosing: whether the results choose the best checkpoint. If so, the test
-        triples are not used as known answers.
+      choosing: whether the results are used to choose the best checkpoint. If
+        so, known answers come from the training and valid triples only.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The content of `results.json`, see `summarize`.
+      The content of `results.json`: the results of `summarize`, and `filter`,
+      the splits that known answers come from.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -78,13 +81,13 @@ class LinkPrediction:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Ranks the tails and heads of a split's T triples.
+    """Ranks the tails and the heads of a split's T triples.
 
     Args:
       ranker: ranks the answers of queries.
       params: replicated parameters, see `parallel.replicate`.
       split: `train`, `valid` or `test`.
-      filter_splits: the splits that known answers come from.
+      filter_splits: the splits that known answers come from. Default: all.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -104,13 +107,22 @@ class LinkPrediction:
     """Computes the metrics of a split from its ranks.
 
     Args:
-      ranks: of the split's T tails, then of its T heads.
+      ranks: the ranks of the split's T tails, then of its T heads.
       split: `train`, `valid` or `test`.
 
     Returns:
-      The metrics `both`, `head` and `tail` (see `ranks.rank_metrics`), the same
-      in `by_category` and `by_relation`, the metrics of `optimistic` and
-      `pessimistic` ranks, and counts of queries.
+      A dictionary of:
+        `dataset`, `split`: the names of the data set and of the split.
+        `queries`: the number of queries, 2 T.
+        `triples_with_unseen_entity`: the number of triples with an entity that
+          is in no training triple.
+        `ties`: the kind of rank of the other metrics, `realistic`.
+        `both`, `head`, `tail`: the metrics (see `ranks.rank_metrics`) of all
+          queries, of those for heads and of those for tails.
+        `optimistic`, `pessimistic`: the metrics of all queries with these kinds
+          of rank.
+        `by_category`, `by_relation`: category or relation -> its number of
+          queries and its metrics `both`, `head` and `tail`.
     """
     graph = self.data
     triples = graph.split(split)
@@ -160,7 +172,7 @@ class LinkPrediction:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """Returns the filtered mean reciprocal rank of both sides."""
+    """Returns the filtered mean reciprocal rank over heads and tails."""
     metric: float = results['both']['mrr']
     return metric
 
@@ -173,22 +185,23 @@ class LinkPrediction:
     )
 
   def format_table(self, results: dict[str, Any]) -> str:
-    """Formats the results as a table, see the function `format_table`."""
+    """Formats results as a table. Calls the function `format_table`."""
     return format_table(results)
 
 
 def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
   """Classifies each relation by its cardinality (Bordes et al. 2013, 4.2).
 
-  In a 1-N relation a tail has one head and a head has several tails. A side is
-  N if an entity of the other side has 1.5 or more partners on average, counted
+  In a 1-N relation, a tail has one head and a head has several tails. The first
+  part of the category is N if a tail has 1.5 or more heads on average. The
+  second part is N if a head has 1.5 or more tails on average. The averages are
   over the distinct triples of all splits.
 
   Args:
     graph: the triples.
 
   Returns:
-    Text [R], each one of CATEGORIES.
+    Strings [R], the category of each relation, one of CATEGORIES.
   """
   triples = graph.triples(*graph_lib.SPLITS)
   num_relations = graph.vocabulary.num_relations
@@ -209,10 +222,12 @@ def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
 
 
 def format_table(results: dict[str, Any]) -> str:
-  """Formats results as a table: both sides, heads, tails, then categories.
+  """Formats results as a table.
+
+  The rows are: heads and tails together, heads, tails, and each category.
 
   Args:
-    results: as `LinkPrediction.summarize` returns them.
+    results: the results of `LinkPrediction.summarize`.
 
   Returns:
     Several lines of text, without a line end after the last.

@@ -1,9 +1,11 @@
-"""The negatives that the targets of path queries are ranked against.
+"""Finds the negatives for the evaluation of path queries.
 
-The protocol of Guu, Miller and Liang (2015), "Traversing Knowledge Graphs in
-Vector Space". The answers P are the entities reached from the source along the
-path. The candidates C are the tails of all edges of the path's last relation;
-for an inverse relation, the heads. The target is ranked among C without P.
+This is the protocol of Guu, Miller and Liang (2015), "Traversing Knowledge
+Graphs in Vector Space". The answers P are the entities reached from the source
+along the path. The candidates C are the tails of all edges of the path's last
+relation. If the last relation is an inverse relation, these are the heads of
+the original relation. The negatives are the candidates that are not answers.
+The target is ranked among the negatives.
 """
 
 import dataclasses
@@ -19,19 +21,19 @@ from coke_jax.data import paths as paths_lib
 class EvaluationSets:
   """The negatives of the N paths of one split.
 
-  The negatives of path i are candidate_mask[last_relation[i]] without its
-  answers and without its target. The answers are a subset of the candidates,
+  The negatives of path i are the entities in candidate_mask[last_relation[i]],
+  except the answers and the target of the path. All answers are candidates,
   because every answer is the tail of an edge of the last relation.
 
   Attributes:
-    candidate_mask: bool [R, V], the set C of each last relation.
-    last_relation: int32 [N].
-    answers: the set P of each path.
-    num_negatives: int64 [N].
-    reached: bool [N], whether the target of the path is in P. It is not if the
-      graph lacks an edge of the path. This is so for 30 test paths of WordNet:
-      edges that are also in dev were removed from test, but not the paths that
-      contain them.
+    candidate_mask: bool [R, V], the candidates C of each last relation.
+    last_relation: int32 [N], the last relation of each path.
+    answers: the answers P of each path.
+    num_negatives: int64 [N], the number of negatives of each path.
+    reached: bool [N], whether the target of each path is one of its answers. It
+      is False if the graph does not contain the edges of the path. WordNet has
+      30 such test paths, because test edges that are also in dev were removed
+      from test, but the paths that contain them were not.
   """
 
   candidate_mask: np.ndarray
@@ -42,14 +44,15 @@ class EvaluationSets:
 
   @property
   def trivial(self) -> np.ndarray:
-    """Whether a path has no negatives: bool [N]."""
+    """Whether each path has no negatives: bool [N]."""
     return self.num_negatives == 0
 
 
 def evaluation_sets(data: paths_lib.PathData, split: str) -> EvaluationSets:
   """Finds the negatives of a split's paths.
 
-  The graph consists of the paths of one relation in train and in the split.
+  The edges of the graph are the paths with a single relation in train and in
+  the split.
 
   Args:
     data: the paths of all splits.
@@ -67,7 +70,7 @@ def evaluation_sets(data: paths_lib.PathData, split: str) -> EvaluationSets:
   answers = adjacency.traverse(paths.source, paths.relations)
   reached = answers.contains(paths.target)
   last_relation = paths.last_relation
-  # A target that is not reached is still no negative of itself.
+  # A target is not a negative, even if it is not one of the answers.
   unreached = mask[last_relation, paths.target] & ~reached
   return EvaluationSets(
     candidate_mask=mask,

@@ -1,7 +1,6 @@
 """Ranks the gold answers of queries on all devices.
 
-The evaluation protocols decide which entities an answer is ranked against, see
-`link_prediction` and `path_queries`.
+The modules `link_prediction` and `path_queries` choose the candidates.
 """
 
 import functools
@@ -18,9 +17,9 @@ from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import encoder
 
-# If fewer than 64 rows of scores fit in memory, the ranker scores 256 rows
-# against one chunk of the vocabulary at a time. A smaller batch would read all
-# entity embeddings for little work.
+# If fewer than 64 rows of scores fit in memory, `rank_filtered` uses batches of
+# 256 rows and scores one chunk of the entities at a time. In smaller batches,
+# reading all entity embeddings would take most of the time.
 _MIN_ROWS = 64
 _CHUNKED_ROWS = 256
 
@@ -31,9 +30,9 @@ class Ranker:
   The ranking functions are compiled at their first call.
 
   Attributes:
-    batch_size: queries at a time over all devices.
-    chunk_size: entities that are scored at a time by `rank_filtered`; V unless
-      the scores of a batch do not fit in memory.
+    batch_size: number of queries in a batch over all devices.
+    chunk_size: number of entities that `rank_filtered` scores at a time. It is
+      V, unless the scores of a batch do not fit in memory.
   """
 
   def __init__(
@@ -43,13 +42,15 @@ class Ranker:
     *,
     score_bytes: int = device_call.SCORE_BYTES,
   ):
-    """Prepares the ranking with a model's scores.
+    """Prepares the ranking functions of a model.
 
     Args:
       model: the encoder.
-      batch_size: queries at a time over all devices. Default 0: as many as
-        `score_bytes` allows, at most 1024 for each device.
-      score_bytes: memory for the scores of one device, if `batch_size` is 0.
+      batch_size: number of queries in a batch over all devices. Default: 0,
+        which means the maximum number that `score_bytes` allows, up to 1024 for
+        each device.
+      score_bytes: limit for the bytes of the scores on one device. It is used
+        only if `batch_size` is 0. Default: 64 MiB.
 
     Raises:
       parallel.DeviceError: the batch size is not a multiple of the number
@@ -89,8 +90,9 @@ class Ranker:
     Args:
       params: replicated parameters, see `parallel.replicate`.
       queries: N queries with exactly one answer each, the gold entity.
-      known: indptr int64 [N + 1] and indices int32 [total], the known answers
-        of each query. They may include the gold entity.
+      known: the known answers of each query, as `Queries.known_answers` returns
+        them: indptr int64 [N + 1] and indices int32 [total]. They may include
+        the gold entity.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -133,13 +135,14 @@ class Ranker:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Ranks the answer of each query among candidates of its own.
+    """Ranks the answer of each query among given candidates.
 
     Args:
       params: replicated parameters, see `parallel.replicate`.
       queries: N queries with exactly one answer each, the gold entity.
-      candidates_of: returns the candidates bool [B, V] of the queries with the
-        row numbers int64 [B]. The gold answer is always a candidate.
+      candidates_of: a function of the indices int64 [B] of queries. It returns
+        bool [B, V], the candidates of each query. The gold answer counts as a
+        candidate even if its value is False.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -211,7 +214,7 @@ def _rank(
   size: int,
   progress: str,
 ) -> ranks_lib.Ranks:
-  """Ranks batches of queries; the function starts the batch at a row."""
+  """Ranks batches of queries. `start_batch(row)` starts the batch at a row."""
   if not (queries.num_answers == 1).all():
     raise ValueError('ranking: expected queries with one gold answer each')
   counts: list[device_call.Batch] = []
@@ -242,7 +245,7 @@ def _rank(
 def _query_rows(
   queries: queries_lib.Queries, start: int, size: int
 ) -> device_call.Batch:
-  """Returns tokens [B, K], mask_position [B] and gold [B] of up to B = size."""
+  """Returns `tokens`, `mask_position` and `gold` of at most `size` queries."""
   rows = slice(start, start + size)
   return {
     'tokens': queries.tokens[rows],
@@ -252,7 +255,10 @@ def _query_rows(
 
 
 def _filter_capacity(indptr: np.ndarray, size: int) -> int:
-  """Returns the most filter pairs on a device, rounded to a power of two."""
+  """Returns the maximum number of known answers in a batch on one device.
+
+  It is rounded up to a power of two.
+  """
   piece = size // parallel.num_devices()
   ends = np.append(np.arange(0, len(indptr) - 1, piece), len(indptr) - 1)
   most = int(np.diff(indptr[ends]).max(initial=1))

@@ -12,9 +12,11 @@ class Ranks:
   """Ranks of N gold entities.
 
   Attributes:
-    better: int64 [N], candidates with a higher score than the gold entity.
-    equal: int64 [N], other candidates with exactly its score.
-    candidates: int64 [N], all candidates, including the gold entity.
+    better: int64 [N], the number of candidates with a higher score than the
+      gold entity.
+    equal: int64 [N], the number of other candidates with the score of the gold
+      entity.
+    candidates: int64 [N], the number of candidates, including the gold entity.
   """
 
   better: np.ndarray
@@ -23,21 +25,21 @@ class Ranks:
 
   @property
   def optimistic(self) -> np.ndarray:
-    """The rank from 1, before all candidates of equal score: int64 [N]."""
+    """The rank if the gold entity is first among equal scores: int64 [N]."""
     return self.better + 1
 
   @property
   def pessimistic(self) -> np.ndarray:
-    """The rank from 1, after all candidates of equal score: int64 [N]."""
+    """The rank if the gold entity is last among equal scores: int64 [N]."""
     return self.better + self.equal + 1
 
   @property
   def realistic(self) -> np.ndarray:
-    """The mean of the optimistic and pessimistic rank: float64 [N]."""
+    """The mean of the optimistic and the pessimistic rank: float64 [N]."""
     return (self.optimistic + self.pessimistic) / 2
 
   def take(self, rows: np.ndarray) -> 'Ranks':
-    """Selects rows, given as integers [M] or booleans [N]."""
+    """Returns the ranks at `rows`, integers [M] or booleans [N]."""
     return Ranks(self.better[rows], self.equal[rows], self.candidates[rows])
 
 
@@ -49,9 +51,10 @@ def rank_metrics(ranks: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
     candidates: int64 [N], the number of candidates of each ranking.
 
   Returns:
-    `mrr`, `hits@1`, `hits@3`, `hits@10`, `mean_rank` and
-    `adjusted_mean_rank_index` (Berrendorf et al. 2020), which is 1 for perfect
-    ranks and 0 in expectation for random ones. Empty if N = 0.
+    A dictionary of `mrr`, `hits@1`, `hits@3`, `hits@10`, `mean_rank` and
+    `adjusted_mean_rank_index` (Berrendorf et al. 2020). The last one is 1 if
+    all ranks are 1, and its expectation is 0 for random ranks. The dictionary
+    is empty if N = 0.
   """
   if not len(ranks):
     return {}
