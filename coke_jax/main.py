@@ -3,7 +3,7 @@ r"""Trains and evaluates CoKE, a model of knowledge graphs, and queries it.
 Train on a small graph that ships with coke_jax, into runs/countries:
   coke --config=configs/countries.py
 
-Change settings. Repeat the command to continue an interrupted run:
+Train with other settings (the same command continues an interrupted run):
   coke --config=configs/fb15k237.py --workdir=runs/mine \
     --config.train.num_epochs=50 --config.model.num_layers=6
 

@@ -51,8 +51,8 @@ def find_files(split_files: Mapping[str, pathlib.Path]) -> dict[str, Pair]:
     split_files: split name -> the file of the split.
 
   Returns:
-    Split name -> its deduction file and its induction file. A split without
-    these files is missing.
+    Split name -> its deduction file and its induction file. The dictionary
+    has no entry for a split without these files.
 
   Raises:
     text_files.DataError: a split has only one of the two files, or several

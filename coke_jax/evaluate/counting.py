@@ -17,7 +17,7 @@ Counts = dict[str, jax.Array]
 def count_among(
   scores: jax.Array, gold: jax.Array, candidates: jax.Array
 ) -> tuple[Counts, jax.Array]:
-  """Counts the candidates with a higher score or the score of the gold entity.
+  """Counts the candidates with a higher score, and those with an equal score.
 
   Args:
     scores: float32 [B, V].

@@ -18,7 +18,7 @@ from coke_jax.evaluate import link_prediction, path_negatives
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
-# Maximum number of negatives above a target that counts for hits@10.
+# A target counts for hits@10 if at most this many negatives score higher.
 _MOST_ABOVE = 9
 
 
@@ -123,8 +123,8 @@ class PathQueries:
       paths, self.data.vocabulary, side='tail'
     )
 
-    # Sort the paths by their set of answers. `EntitySets.mask` expands each
-    # distinct set of a batch once, so it is faster if a batch has few of them.
+    # Sort the paths so that those with the same answers are in the same batch.
+    # `EntitySets.mask` converts each distinct set of a batch only once.
     order = np.lexsort((sets.answers.set_of, sets.last_relation))
 
     def negatives(rows: np.ndarray) -> np.ndarray:  # [B] -> bool [B, V]

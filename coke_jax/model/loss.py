@@ -1,9 +1,9 @@
 """Cross-entropy against the smoothed target (paper, section 3.3).
 
 The target distribution of a masked sequence has the mass `target_mass` on the
-answer and divides the rest equally among the V - 1 other entities. The paper
-calls the mass on the answer epsilon; elsewhere, label smoothing calls the rest
-epsilon.
+answer and divides the rest equally among the V - 1 other entities. In the
+paper, epsilon is the mass on the answer. In most other work on label smoothing,
+epsilon is the mass on the rest.
 """
 
 import jax
@@ -16,8 +16,8 @@ def smoothed_cross_entropy(
   """Computes the loss of each row, summed over its answers.
 
   With the mass r = (1 - target_mass) / (V - 1) on each other entity, the loss
-  of an answer a is logsumexp(z) - (target_mass - r) z_a - r sum(z). All answers
-  of a row share the two sums over the vocabulary.
+  of an answer a is logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms
+  logsumexp(z) and sum(z) are computed once per row.
 
   Args:
     logits: float32 [B, V].
