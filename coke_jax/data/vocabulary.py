@@ -1,8 +1,9 @@
 """The vocabulary: labels and token ids, [entities | relations | MASK, PAD].
 
 Entities have the first ids, so that their embeddings are the first rows of the
-table of all embeddings. The output layer uses these rows as its weights. Ids are assigned to labels in sorted order.
-Therefore the ids do not depend on the order of the lines in the files.
+table of all embeddings. The output layer uses these rows as its weights. Ids
+are assigned to labels in sorted order. Therefore the ids do not depend on the
+order of the lines in the files.
 """
 
 import dataclasses
