@@ -1,8 +1,9 @@
-"""Runs functions on several devices; the only module that uses pmap and meshes.
+"""Runs functions on several devices.
 
-The state keeps its shapes and is replicated. A batch is split along its first
-axis, one piece per device. Functions on the devices see one piece and combine
-their results with `sum_over_devices`.
+The state is copied to every device with unchanged shapes. A batch is split into
+one piece per device. On each device, the function receives one piece. The
+results are combined with `sum_over_devices`. Only this module uses pmap and
+meshes.
 """
 
 import pathlib
@@ -38,11 +39,12 @@ def map_devices(
   """Compiles function(state, batch, extra) to run on all devices.
 
   Args:
-    function: `state` and `extra` are the same on all devices, `batch` is the
-      device's piece. Returns a pair (replicated, per_device): the first must be
-      equal on all devices, by `sum_over_devices`; the second gets a leading
-      axis of devices. Known issue (jax 0.10.2): `in_axes` is misapplied if
-      `state` is a single array and `extra` is None.
+    function: takes a `state` and an `extra` that are equal on all devices, and
+      the piece of the batch for this device. Returns a pair (replicated,
+      per_device). `replicated` must be equal on all devices; use
+      `sum_over_devices` for this. `per_device` gets a leading axis of devices.
+      Known issue (jax 0.10.2): if `state` is a single array and `extra` is
+      None, pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
 
   Returns:
@@ -58,12 +60,12 @@ def map_devices(
 
 
 def sum_over_devices(tree: Any) -> Any:
-  """Sums each leaf over all devices; only inside `map_devices`."""
+  """Sums each leaf over all devices. Works only inside `map_devices`."""
   return jax.lax.psum(tree, _AXIS)
 
 
 def device_index() -> jax.Array:
-  """Returns the index of this device; only inside `map_devices`."""
+  """Returns the index of this device. Works only inside `map_devices`."""
   return jax.lax.axis_index(_AXIS)
 
 
@@ -98,11 +100,11 @@ def check_divides(batch_size: int, what: str) -> None:
   """Checks that the devices can share a batch evenly.
 
   Args:
-    batch_size: rows over all devices.
-    what: names the batch in the error.
+    batch_size: number of rows over all devices.
+    what: name of the batch in the error message.
 
   Raises:
-    DeviceError: it is not a multiple of the number of devices.
+    DeviceError: `batch_size` is not a multiple of the number of devices.
   """
   count = num_devices()
   if batch_size % count:
@@ -116,7 +118,7 @@ def check_divides(batch_size: int, what: str) -> None:
 
 
 def use_compilation_cache(folder: str) -> None:
-  """Makes jax keep compiled programs in a folder; empty: no change."""
+  """Stores compiled programs in a folder, unless its name is empty."""
   if folder:
     path = pathlib.Path(folder).expanduser()
     jax.config.update('jax_compilation_cache_dir', str(path))

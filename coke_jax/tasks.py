@@ -1,7 +1,7 @@
-"""From a config to data, task and model.
+"""Creates the data set, task and model that a config describes.
 
-A task is link prediction on triples or path queries. It provides the data, the
-queries to train on, and the evaluation protocol.
+There are two tasks: link prediction on triples, and answering path queries. A
+task provides the data set, the training queries and the evaluation protocol.
 """
 
 import time
@@ -35,10 +35,10 @@ class Task(Protocol):
 
   @property
   def max_length(self) -> int:
-    """Tokens in the longest sequence of training and evaluation."""
+    """Maximum number of tokens in a sequence of training or evaluation."""
 
   def training_queries(self) -> queries.Queries:
-    """Returns the queries to train on, with one answer each."""
+    """Returns the training queries. Each query has one answer."""
 
   def evaluate(
     self,
@@ -52,7 +52,7 @@ class Task(Protocol):
     """Evaluates a split and returns the content of `results.json`."""
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """Returns the metric that chooses the best checkpoint; higher is better."""
+    """Returns the metric for choosing the best checkpoint; higher is better."""
 
   def describe(self, results: dict[str, Any]) -> str:
     """Formats the main metrics of a validation as one line."""
@@ -62,7 +62,7 @@ class Task(Protocol):
 
 
 def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
-  """Creates the task that a config describes on a data set."""
+  """Creates the task of a config with a data set."""
   if isinstance(data, paths_lib.PathData):
     return path_queries.PathQueries(data, config.data.max_path_length)
   return link_prediction.LinkPrediction(data)
@@ -72,8 +72,8 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
   """Finds and reads the data set of a config, and prints its counts.
 
   Raises:
-    text_files.DataError: the data set cannot be found or read, or the counts
-      of a known data set differ from the published ones.
+    text_files.DataError: the data set cannot be found or read, or it is a
+      benchmark whose counts differ from the published ones.
   """
   settings = config.data
   folder = benchmarks.locate(settings.name, settings.dir or None)
@@ -125,13 +125,13 @@ def build_model(
   vocabulary: vocabulary_lib.Vocabulary,
   max_length: int = 3,
 ) -> encoder.CoKE:
-  """Builds the encoder that a config describes; creates no parameters.
+  """Builds the encoder that a config describes, without parameters.
 
   Args:
     config: valid settings.
     vocabulary: the labels of the data set.
-    max_length: tokens in the longest sequence; 3 for triples, see
-      `Task.max_length`.
+    max_length: maximum number of tokens in a sequence, see `Task.max_length`.
+      Default: 3, the length of triples.
   """
   settings = config.model
   return encoder.CoKE(

@@ -1,1 +1,1 @@
-"""The CoKE encoder and its loss: functions of arrays, without files."""
+"""The CoKE encoder and its loss. This package reads and writes no files."""

@@ -1,6 +1,6 @@
-"""The Transformer block of the encoder, post-norm.
+"""The post-norm Transformer block of the encoder.
 
-Shapes use the letters of `encoder`: B sequences, K tokens, Q query positions,
+Letters in shapes: B sequences, K tokens, Q query positions,
 D hidden size, A attention heads, H = D / A, F feed-forward size.
 """
 
@@ -38,9 +38,9 @@ class Attention(nn.Module):
     Args:
       x: float32 [B, K, D], the states of all positions, for keys and values.
       query_states: float32 [B, Q, D], the states of the query positions. None:
-        all positions, Q = K.
+        all positions are query positions, Q = K.
       visible: bool [B, K], False at PAD.
-      train: whether dropout is on.
+      train: whether to apply dropout.
 
     Returns:
       float32 [B, Q, D].
@@ -92,10 +92,10 @@ class Block(nn.Module):
     Args:
       x: float32 [B, K, D].
       visible: bool [B, K], False at PAD.
-      query_positions: int32 [B], the position of each row whose state is
-        computed, Q = 1. None: all positions, Q = K.
-      train: whether dropout is on. It is positional because `nn.remat` takes
-        static arguments by position.
+      query_positions: int32 [B], the only position to compute in each row,
+        Q = 1. None: all positions are computed, Q = K.
+      train: whether to apply dropout. The argument is positional, because
+        `nn.remat` takes static arguments by position.
 
     Returns:
       float32 [B, Q, D].
@@ -125,5 +125,5 @@ class Block(nn.Module):
 
 
 def take_position(x: jax.Array, position: jax.Array) -> jax.Array:
-  """Returns the states x [B, K, D] at one position [B] of each row: [B, D]."""
+  """Selects one position [B] of each row of x [B, K, D]. Returns [B, D]."""
   return jnp.take_along_axis(x, position[:, None, None], axis=1)[:, 0]

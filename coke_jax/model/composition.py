@@ -1,11 +1,14 @@
-"""The composition of a query: known entity times relations, as complex numbers.
+"""Composes the known entity of a query with the relations of the query.
 
 A vector of D numbers stands for D / 2 complex numbers: the first half holds the
 real parts, the second half the imaginary parts. The composition of a query
-(s, r1, .., rk, ?) is the elementwise product s r1 .. rk, as in ComplEx
-(Trouillon et al. 2016), chained for paths as in the compositional training of
-Guu, Miller and Liang (2015). Relations have separate factors for each
-direction: a query for the head starts at the tail and walks backwards.
+(s, r1, .., rk, ?) is the elementwise complex product s r1 .. rk. For a triple,
+this is the product in ComplEx (Trouillon et al. 2016). For a path, products are
+chained as in the compositional training of Guu, Miller and Liang (2015).
+
+Every relation has two factors. The forward factor is used in queries for the
+tail. The backward factor is used in queries for the head, which start at the
+tail and follow the relations backwards.
 """
 
 import jax
@@ -43,10 +46,11 @@ def compose(
 
   Args:
     entity: float32 [B, D], the embedding of the known entity.
-    factors: float32 [2 R, D], the relations' factors in forward direction, then
-      in backward direction.
-    relations: int32 [B, k] relation indices; negative: no relation.
-    head_query: bool [B], whether the relations are walked backwards.
+    factors: float32 [2 R, D], the forward factors of all relations, then their
+      backward factors.
+    relations: int32 [B, k], relation indices. A negative index means that there
+      is no relation.
+    head_query: bool [B], whether the query is for the head.
 
   Returns:
     float32 [B, D].

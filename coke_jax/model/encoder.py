@@ -6,11 +6,11 @@ Dimensions in shapes:
   V  entities
 
 As in the authors' implementation, GELU is exact and attention dropout is drawn
-for every weight. `layers` lists further differences from Flax's defaults.
+for every weight. `layers` lists more differences from Flax's defaults.
 
-Parameters, attention scores, layer norms and softmaxes are float32. `dtype` is
-the type of the operands of products with weights and embeddings; these products
-accumulate in float32.
+Parameters, attention scores, layer norms and softmaxes are float32. Products
+with weights and embeddings have operands of type `dtype` and accumulate in
+float32.
 """
 
 from typing import Any
@@ -27,27 +27,27 @@ class CoKE(nn.Module):
   """Scores every entity for the masked position of a sequence.
 
   Attributes:
-    num_entities: V, the first rows of the element embedding.
-    num_tokens: rows of the element embedding: entities, relations, MASK, PAD.
-    pad_id: the token id that attention ignores.
-    max_length: the largest K, which is the number of position embeddings.
+    num_entities: V. The first V rows of the element embedding are entities.
+    num_tokens: number of entities, relations and the tokens MASK and PAD.
+    pad_id: id of the token PAD, which attention ignores.
+    max_length: maximum K, which is the number of position embeddings.
     num_layers: L.
     hidden_size: D.
     num_heads: A, a divisor of D.
     feed_forward_size: F.
-    dropout: the rate, the same in all layers.
+    dropout: dropout rate in all blocks.
     dtype: operands of products with weights, float32 or bfloat16.
-    remat: recompute each block in the backward pass.
-    composition: whether the input at the MASK holds the composition of the
-      query, see `composition`.
-    relation_directions: whether relations have a second embedding for queries
-      for the head, see `input_embedding`.
+    remat: whether to recompute each block in the backward pass.
+    composition: whether the composition of the query is added to the input at
+      the MASK, see `composition`.
+    relation_directions: whether relations have a second embedding, which is
+      used in queries for the head, see `input_embedding`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
       product with the entity embeddings.
-    input_dropout: the rate on the first block's input. Default: `dropout`.
-    output_dropout: the rate on what is multiplied with the entity embeddings.
-    embedding_stddev: the initial standard deviation of embeddings.
-    kernel_stddev: the same of kernels; 0 gives 1 / sqrt(size of the input).
+    input_dropout: dropout rate on the first block's input. Default: `dropout`.
+    output_dropout: dropout rate on the result of `query_embedding`.
+    embedding_stddev: initial standard deviation of embeddings.
+    kernel_stddev: initial standard deviation of kernels, see `layers.Product`.
   """
 
   num_entities: int
@@ -130,7 +130,7 @@ class CoKE(nn.Module):
     Args:
       tokens: int32 [B, K], PAD on the right.
       mask_position: int32 [B], the column of the MASK.
-      train: whether dropout is on. It needs the random key `dropout`.
+      train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
       float32 [B, V].
@@ -149,8 +149,8 @@ class CoKE(nn.Module):
 
     Args:
       transformed: float32 [B, D], see `transform`.
-      start: the first entity, an int or an int32 scalar. Default: 0.
-      count: the number of entities. Default: all, V.
+      start: id of the first entity, an int or an int32 scalar. Default: 0.
+      count: number of entities. Default: V.
 
     Returns:
       float32 [B, count].
@@ -166,7 +166,7 @@ class CoKE(nn.Module):
   def query_embedding(
     self, tokens: jax.Array, mask_position: jax.Array
   ) -> jax.Array:
-    """Computes what `entity_logits` multiplies with the entity embeddings.
+    """Computes the vector that is multiplied with every entity embedding.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
@@ -188,9 +188,9 @@ class CoKE(nn.Module):
 
     Args:
       tokens: int32 [B, K], PAD on the right.
-      layer: the number of blocks to apply; 0 gives the input of the first
-        block. Default: all.
-      train: whether dropout is on. It needs the random key `dropout`.
+      layer: the number of blocks to apply. 0 returns the input of the first
+        block. Default: all blocks.
+      train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
       float32 [B, K, D].
@@ -212,12 +212,12 @@ class CoKE(nn.Module):
   ) -> jax.Array:
     """Computes the final hidden state at the masked position.
 
-    The last block computes no other position.
+    The last block computes only this position.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
       mask_position: int32 [B], the column of the MASK.
-      train: whether dropout is on. It needs the random key `dropout`.
+      train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
       float32 [B, D].
@@ -228,7 +228,7 @@ class CoKE(nn.Module):
     return self.blocks[-1](x, visible, mask_position, train)[:, 0]
 
   def transform(self, hidden: jax.Array) -> jax.Array:
-    """Applies the prediction head, if there is one: dense, GELU, layer norm.
+    """Applies the prediction head (dense, GELU, layer norm), if there is one.
 
     Args:
       hidden: float32 [B, D], final hidden states of masked positions.
@@ -266,7 +266,7 @@ class CoKE(nn.Module):
 
 
 def count_parameters(params: Any) -> int:
-  """Counts the numbers in a tree of parameters, or of their shapes."""
+  """Counts the numbers in a tree of parameters or of parameter shapes."""
   return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 

@@ -1,6 +1,7 @@
-"""The input of the first block: token and position embeddings, composition.
+"""Computes the input of the first block from tokens.
 
-Token ids are [entities | relations | MASK, PAD], see `data.vocabulary`.
+Token ids are in the order entities, relations, MASK, PAD, see
+`data.vocabulary`.
 """
 
 import jax
@@ -26,11 +27,13 @@ def embed_tokens(
     num_entities: V.
     elements: float32 [V + R + 2, D], token embeddings.
     positions: float32 [at least K, D], position embeddings.
-    backward_relations: float32 [R, D], replace the relations of queries for the
-      head, whose positions are then counted from the tail. Default: relations
-      have one embedding, positions are counted from the head (paper).
-    factors: float32 [2 R, D]; adds the composition of the query to the input at
-      the MASK, see `composition`. Default: no composition (paper).
+    backward_relations: float32 [R, D]. In queries for the head, they replace
+      the embeddings of the relations, and positions are counted from the tail.
+      Default: every relation has one embedding, and positions are counted from
+      the head (paper).
+    factors: float32 [2 R, D], the relation factors of `composition.compose`.
+      The composition of the query is added to the input at the MASK. Default:
+      no composition (paper).
 
   Returns:
     float32 [B, K, D].
@@ -73,7 +76,7 @@ def known_position(visible: jax.Array, head_query: jax.Array) -> jax.Array:
     head_query: bool [B], whether the head is masked.
 
   Returns:
-    int32 [B]: the last visible column of head queries, else 0.
+    int32 [B], the last visible column if the head is masked, else 0.
   """
   last = visible.sum(axis=1, dtype=jnp.int32) - 1
   return jnp.where(head_query, last, 0)

@@ -1,8 +1,11 @@
 """The layers of the encoder.
 
-Differences from Flax's defaults follow the authors' implementation: LayerNorm
-epsilon 1e-12, truncated normal initialization with standard deviation 0.02.
-Some gradients are written out where XLA is slow with the automatic ones.
+Two settings follow the authors' implementation instead of Flax's defaults:
+LayerNorm has epsilon 1e-12, and initial values are truncated normal with
+standard deviation 0.02. Some gradients are written by hand, because XLA is slow
+with the automatic ones.
+
+Shapes use the letters of `block`.
 """
 
 import functools
@@ -23,7 +26,7 @@ class Product(nn.Module):
   Attributes:
     features: E, the size of the output.
     dtype: float32 or bfloat16.
-    stddev: the initial standard deviation of the kernel; 0: 1 / sqrt(D).
+    stddev: initial standard deviation of the kernel. 0 means 1 / sqrt(D).
   """
 
   features: int
@@ -34,15 +37,15 @@ class Product(nn.Module):
   def __call__(
     self, x: jax.Array, columns: tuple[int, int] | None = None
   ) -> jax.Array:
-    """Computes x kernel + bias, or only some columns of it.
+    """Computes x @ kernel + bias, or only some of its columns.
 
     Args:
       x: float32 [..., D].
-      columns: the first column to compute and the one after the last. Default:
-        all.
+      columns: the first column to compute, and one past the last. Default: all
+        columns.
 
     Returns:
-      float32 [..., E], or [..., columns].
+      float32 [..., E], or [..., number of computed columns].
     """
     shape = (x.shape[-1], self.features)
     stddev = self.stddev or shape[0] ** -0.5
@@ -57,21 +60,27 @@ class Product(nn.Module):
 
 
 class Dropout(nn.Module):
-  """Sets random values to 0 and divides the others by 1 - rate.
+  """Sets random values to 0 and divides all other values by 1 - rate.
 
   The rate is first rounded to a multiple of 2**-32.
 
   Attributes:
-    rate: the probability of a 0, at least 0 and below 1.
+    rate: probability that a value is set to 0. It is at least 0 and below 1.
   """
 
   rate: float
 
   @nn.compact
   def __call__(self, x: jax.Array, *, train: bool) -> jax.Array:
-    """Applies dropout to x of any shape; returns x itself unless `train`.
+    """Applies dropout to an array of any shape.
 
-    Needs the random key `dropout` if `train` is true.
+    Args:
+      x: float32 [...].
+      train: whether to apply dropout, which needs the random key `dropout`. If
+        false, x is returned unchanged.
+
+    Returns:
+      float32 [...].
     """
     threshold = min(round(self.rate * 2**32), 2**32 - 1)
     if not (train and threshold):
@@ -81,17 +90,17 @@ class Dropout(nn.Module):
 
 
 def hash_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-  """Returns random bits, a hash of each value's position and the key.
+  """Computes random bits as a hash of the key and each value's position.
 
   The bits are good enough for dropout; do not use them for anything else. The
   hash takes a few elementwise operations, which XLA fuses with the code that
-  uses the bits. On a CPU this takes a sixth of the time of `jax.random.bits`
-  and a quarter of its compilation time. The hash is two rounds of a mixing
+  uses the bits. On a CPU, this takes a sixth of the run time and a quarter of
+  the compilation time of `jax.random.bits`. The hash is two rounds of a mixing
   function of the kind that C. Wellons' "hash-prospector" found.
 
   Args:
     key: a typed key of `jax.random`.
-    shape: of the result.
+    shape: shape of the result.
 
   Returns:
     uint32 of the given shape.
@@ -109,17 +118,19 @@ def _mix(x: jax.Array) -> jax.Array:
 
 
 def initializer(stddev: float) -> Any:
-  """Returns a truncated normal initializer; the authors use 0.02."""
+  """Returns a truncated normal initializer. The authors use stddev 0.02."""
   return nn.initializers.truncated_normal(stddev=stddev)
 
 
 def layer_norm(name: str | None) -> nn.LayerNorm:
   """Builds a layer norm with the exact variance.
 
-  Flax's default, E[x^2] - E[x]^2, is inaccurate if the mean is far from 0.
+  Flax computes the variance as E[x^2] - E[x]^2 by default, which is inaccurate
+  if the mean is far from 0.
 
   Args:
-    name: of the submodule. None: the name of the attribute it is assigned to.
+    name: name of the submodule. None: name of the attribute that the module is
+      assigned to.
 
   Returns:
     The module.
@@ -132,9 +143,9 @@ def layer_norm(name: str | None) -> nn.LayerNorm:
 def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
   """Multiplies x with a kernel, with operands of type `dtype`.
 
-  The products of the gradient also have operands of type `dtype` and accumulate
-  in float32. They are written out because the transposed product that automatic
-  differentiation uses for the kernel's gradient is a third slower on a CPU.
+  The products in the gradient also have operands of type `dtype` and accumulate
+  in float32. The gradient is written by hand, because the transposed product
+  that automatic differentiation uses for the kernel is a third slower on a CPU.
 
   Args:
     x: float32 [..., D].
@@ -177,11 +188,11 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 
 @jax.custom_vjp
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
-  """Sums values weighted by attention.
+  """Computes the attention-weighted sums of values.
 
-  The order of the operands is written out, also in the gradient, so that H is
-  the last axis of every result that has it. Automatic differentiation puts K
-  there, only 3 for triples, and XLA on a CPU takes ten times as long.
+  In this function and its gradient, H is the last axis of every product that
+  has this axis. With automatic differentiation, the last axis is K, which is
+  only 3 for triples. XLA on a CPU then takes ten times as long.
 
   Args:
     weights: float32 [B, Q, K, A].
@@ -216,10 +227,10 @@ mix.defvjp(_mix_forward, _mix_backward)
 
 @jax.custom_vjp
 def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
-  """Adds a bias to every row; fast for a V of many thousands.
+  """Adds a bias to every row. It is fast even if V is many thousands.
 
-  The gradient of the bias, a sum over rows, is written out as a product with
-  ones: XLA on a CPU sums wide columns about a hundred times slower.
+  The gradient of the bias is a sum over rows. It is computed as a product with
+  ones, because XLA on a CPU sums wide columns about a hundred times slower.
 
   Args:
     x: float32 [B, V].

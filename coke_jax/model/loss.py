@@ -1,9 +1,9 @@
 """Cross-entropy against the smoothed target (paper, section 3.3).
 
-The target distribution of a masked sequence has the mass `target_mass` on the
-answer and divides the rest equally among the V - 1 other entities. In the
-paper, epsilon is the mass on the answer. In most other work on label smoothing,
-epsilon is the mass on the rest.
+In the target distribution of a masked sequence, the answer has the probability
+`target_mass`. The V - 1 other entities share the rest equally. The paper calls
+the probability of the answer epsilon. In most other work on label smoothing,
+epsilon is the probability of the rest.
 """
 
 import jax
@@ -13,17 +13,18 @@ import jax.numpy as jnp
 def smoothed_cross_entropy(
   logits: jax.Array, answers: jax.Array, target_mass: float
 ) -> jax.Array:
-  """Computes the loss of each row, summed over its answers.
+  """Computes the loss of each row, summed over the answers of the row.
 
-  With the mass r = (1 - target_mass) / (V - 1) on each other entity, the loss
-  of an answer a is logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms
-  logsumexp(z) and sum(z) are computed once per row.
+  Each other entity has the probability r = (1 - target_mass) / (V - 1). With
+  logits z, the loss of an answer a is
+  logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms logsumexp(z) and
+  sum(z) are computed once per row.
 
   Args:
     logits: float32 [B, V].
     answers: int32 [B, M] entity ids. Negative ids are padding.
     target_mass: the probability of the answer in the target distribution. If
-      V = 1, the answer has all the mass.
+      V = 1, this probability is always 1.
 
   Returns:
     float32 [B]; 0 for a row without answers.
