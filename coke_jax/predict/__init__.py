@@ -1,1 +1,1 @@
-"""Using a trained model: predict, rank, score, embed, load and export."""
+"""Loads, applies and exports trained models."""

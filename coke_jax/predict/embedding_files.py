@@ -1,18 +1,19 @@
 """Writes embeddings as .npz files or folders for TensorBoard's projector.
 
-An .npz of contextual embeddings contains
+An .npz file of contextual embeddings contains
   vectors  float32 [N, K, D], zero at PAD
-  tokens   int32 [N, K], ids of `labels`
-  labels   text [ids]: entities, relations, [MASK], [PAD]
+  tokens   int32 [N, K], token ids, which are indices of `labels`
+  labels   text [V + R + 2]: entities, relations, [MASK], [PAD]
   layer    int, the number of blocks applied
-and an .npz of static embeddings
+
+An .npz file of static embeddings contains
   vectors       float32 [M, D]
   labels        text [M], entities first, then relations
   num_entities  int, the number of entities
 
-A folder for the projector contains `tensors.tsv` and `metadata.tsv`, one line
-for each vector. Load them at https://projector.tensorflow.org, or start
-TensorBoard with the folder as log directory.
+A folder for the projector contains `tensors.tsv` and `metadata.tsv`, each
+with one line per vector. Load both files at https://projector.tensorflow.org,
+or start TensorBoard with the folder as log directory.
 """
 
 import contextlib
@@ -46,12 +47,13 @@ def write_contextual(
   labels: tuple[str, ...],
   layer: int,
 ) -> pathlib.Path:
-  """Writes contextual embeddings with the memory of one batch.
+  """Writes contextual embeddings, with only one batch in memory at a time.
 
   Args:
     path: an .npz file if the name ends in `.npz`, else a folder for
       TensorBoard's projector.
-    batches: tokens int32 [B, K] and hidden states float32 [B, K, D].
+    batches: pairs of tokens, int32 [B, K], and hidden states, float32
+      [B, K, D].
     labels: the label of each token id; the last two are MASK and PAD.
     layer: the number of blocks applied.
 
@@ -116,7 +118,7 @@ def write_static(
 def _describe(
   tokens: np.ndarray, pad: int, labels: tuple[str, ...]
 ) -> Iterator[tuple[str, ...]]:
-  """Yields label, position and sequence of each token [B, K] except PAD."""
+  """Yields label, position and sequence of each token that is not PAD."""
   for row in tokens.tolist():
     words = [labels[token] for token in row if token != pad]
     for position, word in enumerate(words):
@@ -162,7 +164,7 @@ class _Spool:
     self._file.close()
 
   def add(self, rows: np.ndarray) -> None:
-    """Adds rows [B, ...]; the type and the inner shape are always the same."""
+    """Adds rows [B, ...]. Their dtype and inner shape must never change."""
     self._like = rows[:0]
     self._rows += len(rows)
     self._file.write(np.ascontiguousarray(rows).data)
@@ -184,8 +186,9 @@ class _Spool:
 class _Projector:
   """Writes tensors.tsv and metadata.tsv of a folder line by line.
 
-  The files appear under their names when the context ends without an error.
-  After an error, a folder that was created for them is removed again.
+  Use it as a context manager. The files get their names when the context ends
+  without an error. After an error, the folder is removed if it was created
+  here.
   """
 
   def __init__(self, folder: pathlib.Path, columns: Sequence[str]):

@@ -1,6 +1,6 @@
 """Contextual and static embeddings of a model.
 
-`embedding_files` describes the files that they are saved to.
+`embedding_files` describes the file formats.
 """
 
 import dataclasses
@@ -50,11 +50,11 @@ class Contextual:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Static:
-  """Static embeddings: the input vectors of V entities and R relations.
+  """Static embeddings: the embedding tables of V entities and R relations.
 
   Attributes:
     vectors: float32 [V + R, D].
-    labels: V + R labels, entities first.
+    labels: V + R labels, entities first, then relations.
     num_entities: V.
   """
 

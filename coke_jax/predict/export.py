@@ -1,10 +1,10 @@
-"""Exports a trained model to a folder of plain files, and reads it back.
+"""Exports trained models to folders of plain files, and reads such folders.
 
 model.safetensors  the parameters of the best checkpoint
 data.safetensors   train, valid and test as ids
 config.json        the settings
 vocabulary.json    entity and relation labels, in the order of their ids
-results.json       test metrics of this checkpoint, if it was evaluated
+results.json       test metrics of this checkpoint, if they were computed
 SHA256SUMS         the checksums of the other files
 
 None of these formats can contain code, and reading them does not need orbax.
@@ -33,15 +33,15 @@ from coke_jax.model import encoder
 from coke_jax.storage import checksums, json_files
 from coke_jax.storage import workdir as workdir_lib
 
-FORMAT = 1  # of the folder; `read` accepts no other format
+FORMAT = 1  # Format of the folder. `read` accepts no other format.
 
 _MODEL = 'model.safetensors'
 _DATA = 'data.safetensors'
 _CONFIG = 'config.json'
 _VOCABULARY = 'vocabulary.json'
 _RESULTS = 'results.json'
-# One key for all metadata. The library writes several keys in a random order,
-# but exports of the same model should be the same bytes.
+# All metadata is stored under one key, because the library writes several keys
+# in random order, and all exports of a model should be identical files.
 _METADATA = 'coke_jax'
 _MAX_NAMES_SHOWN = 3  # in an error message
 
@@ -49,7 +49,7 @@ Exported = tuple[ml_collections.ConfigDict, arrays.DataSet, Any, int]
 
 
 class ExportError(errors.CokeError, RuntimeError):
-  """A folder that is not a complete exported model, or cannot become one."""
+  """A folder that is no complete exported model, or a target that is in use."""
 
 
 def is_export(folder: str | os.PathLike[str]) -> bool:
@@ -63,8 +63,9 @@ def write(
 ) -> int:
   """Exports the best checkpoint of a work folder.
 
-  The target is written completely or not at all: the files are written to a
-  temporary folder next to it, read back as a check, and the folder is renamed.
+  The target is written completely or not at all. The files are first written to
+  a temporary folder next to the target and read as a check. Then the temporary
+  folder is renamed.
 
   Args:
     folder: a work folder.
@@ -113,15 +114,17 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   """Reads and checks an exported model.
 
   Every file is checked against its checksum before it is used. The parameters
-  have a checksum of their own, and must fit the model that config.json and
+  have a second checksum. They must also fit the model that config.json and
   vocabulary.json describe.
 
   Args:
     folder: an exported model.
 
   Returns:
-    The config, the data, the replicated parameters and the step of the
-    checkpoint.
+    The config.
+    The data set.
+    The parameters, copied to all local devices.
+    The step of the checkpoint.
 
   Raises:
     ExportError: a file is missing, damaged, of another format, or not part of
@@ -154,7 +157,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
 def _results_of(
   workdir: workdir_lib.Workdir, step: int
 ) -> dict[str, Any] | None:
-  """Returns the test metrics of a run, or None if they are of another step."""
+  """Returns the test metrics of a step, or None if there are none."""
   path = workdir.folder / _RESULTS
   if not path.exists():
     return None
@@ -256,8 +259,8 @@ def write_arrays(
   Raises:
     atomic_files.WriteError: the file cannot be written.
   """
-  # The library copies memory as it is, so arrays must be in C order. Its
-  # save_file would write files that only their owner can read.
+  # The library copies memory unchanged, so arrays must be in C order. Its
+  # save_file is not used, because only the owner can read the files it writes.
   content = safetensors.numpy.save(
     {name: np.asarray(array, order='C') for name, array in named.items()},
     metadata,

@@ -1,7 +1,8 @@
-"""The answers of a question that are already known from train, valid or test.
+"""Finds the answers to a question that are known from train, valid or test.
 
-An answer of a path question is known if the path from the question's entity
-along its relations reaches it in the graph of a split.
+An answer is known if the facts of a split contain a path from the entity of the
+question to the answer, along the relations of the question. The facts of train
+are added to those of valid and test.
 """
 
 import dataclasses
@@ -20,13 +21,13 @@ class Restriction:
   """Filters candidate answers. Default: every entity is a candidate.
 
   Attributes:
-    splits: the splits whose facts are known, in addition to train. Default:
-      all.
+    splits: the splits whose facts count as known. Facts of train always do.
+      Default: all splits.
     new_only: whether known answers are removed. Default: no.
     exclude_own: whether the entity of the question is removed. Default: no.
-    type_matching: whether the candidates are limited to the entities that occur
-      in a known fact on the unknown side of the question's outermost relation.
-      Default: no.
+    type_matching: whether the candidates are limited to entities that occur in
+      a known fact with the relation next to `?`, on the side of `?`. Default:
+      no.
     candidates: int64 [M], the entity ids that the candidates are limited to.
       Default: all entities.
   """
@@ -44,18 +45,18 @@ class Restriction:
     return not flags and self.candidates is None
 
 
-# The known answers of B questions by split.
+# The known answers to B questions, by split.
 Answers = dict[str, entity_sets.EntitySets]
 
 
 class KnownAnswers:
-  """Finds the answers of questions in the facts of a data set."""
+  """Finds the answers to questions in the facts of a data set."""
 
   def __init__(self, data: arrays.DataSet):
     vocabulary = data.vocabulary
     num_relations = vocabulary.num_relations
-    # Every relation gets an inverse for finding heads by walking backwards, in
-    # addition to the inverse relations that path data have.
+    # Heads are found along inverse relations. Every relation gets one here,
+    # even if the path data already contain its inverse.
     self._backwards = np.arange(num_relations, 2 * num_relations)
     inverse = np.concatenate([self._backwards, np.arange(num_relations)])
     own_inverse = np.full(num_relations, vocabulary_lib.NO_RELATION, np.int32)
@@ -75,14 +76,14 @@ class KnownAnswers:
   def answers(
     self, questions: list[questions_lib.Question], split: str
   ) -> entity_sets.EntitySets:
-    """Finds the known answers of questions in train and one other split.
+    """Finds the known answers to questions in train and one other split.
 
     Args:
-      questions: B questions, each with any number of relations.
+      questions: B questions with any numbers of relations.
       split: `train`, or the split whose facts are added to those of train.
 
     Returns:
-      The answers of each question, B sets.
+      B sets, the answers to each question.
     """
     longest = max((len(one.relations) for one in questions), default=1)
     shape = (len(questions), longest)
@@ -100,16 +101,16 @@ class KnownAnswers:
     question: questions_lib.Question,
     splits: tuple[str, ...] = graph.SPLITS,
   ) -> np.ndarray:
-    """Finds the entities that match the question's outermost relation.
+    """Finds the entities that occur with the relation next to `?`.
 
     Args:
       question: the question.
-      splits: the splits whose facts are used. The facts of train belong to each
-        of them.
+      splits: the splits whose facts are used, at least one. The facts of train
+        are always used.
 
     Returns:
       int32 [M], sorted ids of the entities that occur in a fact of the splits
-      on the unknown side of the relation next to `?`.
+      with the relation next to `?`, on the side of `?`.
     """
     relation = question.relations[-1]
     if question.side == 'head':
@@ -121,7 +122,7 @@ class KnownAnswers:
     return self._ends[key]
 
   def by_split(self, questions: list[questions_lib.Question]) -> Answers:
-    """Finds the known answers of questions, by `train`, `valid` and `test`."""
+    """Finds the known answers to questions in `train`, `valid` and `test`."""
     return {split: self.answers(questions, split) for split in graph.SPLITS}
 
   def candidates(
@@ -130,11 +131,11 @@ class KnownAnswers:
     answers: Answers,
     restriction: Restriction,
   ) -> np.ndarray:
-    """Applies a restriction to the entities.
+    """Finds the candidates that a restriction allows.
 
     Args:
       questions: B questions.
-      answers: their known answers, as `by_split` returns them.
+      answers: the known answers to the questions, from `by_split`.
       restriction: the restriction.
 
     Returns:
@@ -162,11 +163,11 @@ class KnownAnswers:
 
 
 def first_split(answers: Answers, entities: np.ndarray) -> np.ndarray:
-  """Finds the first of train, valid and test that has each answer.
+  """Finds the first of train, valid and test in which each answer is known.
 
   Args:
-    answers: known answers of B questions, see `KnownAnswers.by_split`.
-    entities: int32 [B, k], k answers of each question.
+    answers: known answers to B questions, see `KnownAnswers.by_split`.
+    entities: int32 [B, k], k answers to each question.
 
   Returns:
     Text [B, k], the name of a split, or empty if the answer is not known.
@@ -186,8 +187,8 @@ def _edges(
 ) -> np.ndarray:
   """Returns the facts of a split, int32 [edges, 3]: head, relation, tail.
 
-  The facts of path data are the paths of one relation, and the same in the
-  other direction if the relation has an inverse.
+  In path data, the facts are the paths with a single relation. If this relation
+  has an inverse, the reversed path is also a fact.
   """
   if isinstance(data, graph.KnowledgeGraph):
     return data.split(split)

@@ -9,7 +9,7 @@ from coke_jax.predict import export
 from coke_jax.predict import model as model_lib
 from coke_jax.storage import workdir as workdir_lib
 
-# The folder of a small model that ships with the package, trained with
+# The folder of a small model that is part of the package. It was trained with
 # configs/example.py.
 EXAMPLE_MODEL = (
   pathlib.Path(__file__).resolve().parents[1]
@@ -22,18 +22,18 @@ EXAMPLE_MODEL = (
 def load(folder: str | os.PathLike[str]) -> model_lib.Model:
   """Loads a trained model with the parameters of its best checkpoint.
 
-  Only the parameters are read; no optimizer state.
+  The optimizer state is not read.
 
   Args:
     folder: a work folder, or the folder of an exported model.
 
   Returns:
-    The model, its parameters on all local devices.
+    The model, with its parameters on all local devices.
 
   Raises:
     workdir.WorkdirError: the folder contains no run, or a damaged one.
     checkpoints.CheckpointError: there is no usable checkpoint.
-    export.ExportError: the folder is an exported model that is damaged.
+    export.ExportError: the folder is a damaged exported model.
   """
   if export.is_export(folder):
     config, data, params, _ = export.read(folder)

@@ -1,4 +1,4 @@
-"""A trained model: predictions, ranks, scores and embeddings by label."""
+"""A trained model that predicts, ranks, scores and embeds labels."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,8 +25,7 @@ class Model:
   """A trained model and the data it was trained on.
 
   The first call of each method compiles a program for the devices; later calls
-  reuse it. Any number of questions is processed in batches, so that memory use
-  is bounded.
+  reuse it. Questions are processed in batches, which limits the memory use.
 
   Examples:
     >>> model = coke_jax.load('runs/countries')
@@ -36,9 +35,9 @@ class Model:
 
   Attributes:
     data: labels and splits.
-    max_path_length: relations in the longest path the model was trained on.
-    parser: reads labels as ids.
-    predictor: predicts for ids, batch by batch.
+    max_path_length: maximum number of relations in a training path.
+    parser: converts labels to ids.
+    predictor: computes predictions for ids in batches.
   """
 
   def __init__(
@@ -56,11 +55,12 @@ class Model:
 
     Args:
       model: the Flax module, `encoder.CoKE`.
-      params: its parameters, replicated, see `parallel.replicate`.
+      params: parameters of the module, from `parallel.replicate`.
       data: labels and splits.
-      max_path_length: relations in the longest path the model was trained on.
-      batch_size: questions at a time over all devices. Default 0: as many as
-        have at most 64 MiB of scores, and at most 1024, for each device.
+      max_path_length: maximum number of relations in a training path.
+      batch_size: number of questions in a batch, over all devices. Default 0:
+        the maximum number whose scores take 64 MiB per device, but at most 1024
+        per device.
     """
     self.data = data
     self.max_path_length = max_path_length
@@ -76,18 +76,18 @@ class Model:
 
   @property
   def batch_size(self) -> int:
-    """Questions that are processed at a time."""
+    """Number of questions in a batch, over all devices."""
     return self.predictor.scorer.batch_size
 
   @property
   def num_layers(self) -> int:
-    """Blocks of the encoder."""
+    """Number of blocks in the encoder."""
     layers: int = self.encoder.num_layers
     return layers
 
   @property
   def width(self) -> int:
-    """Tokens in a row of the encoder's input, K."""
+    """K, the number of tokens in an input row of the encoder."""
     return self.predictor.width
 
   def predict(
@@ -104,22 +104,24 @@ class Model:
 
     Args:
       question: labels with `?` first or last, such as
-        `('France', 'borders', '?')`, or a list of these. There are several
-        relations in a question about a path.
+        `('France', 'borders', '?')`, or a list of these. A question
+        about a path contains several relations.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
-      exclude_own: whether to remove the entity of the question.
+      exclude_own: whether to remove the entity of the question from the
+        answers.
       type_matching: whether to limit the answers to entities that occur in a
-        fact of any split on the unknown side of the relation next to `?`.
+        fact of any split with the relation next to `?`, on the side of `?`.
       candidates: entity labels to limit the answers to. Default: all entities.
 
     Returns:
-      `Records` of `Prediction`, best first, equal scores ordered by entity id.
-      For a list of questions, `Records` of such `Records`.
+      For one question, `Records` of `Prediction`, best first. Equal scores are
+      ordered by entity id.
+      For a list of questions, `Records` with one such `Records` per question.
 
     Raises:
-      QuestionError: a label is unknown, there is no `?` at one end, there are
-        more relations than the model was trained on, or `top` is below 1.
+      QuestionError: a label is unknown, `?` is not at exactly one end, there
+        are more than `max_path_length` relations, or `top` is below 1.
       NonFiniteError: a score is NaN or infinite.
     """
     listed = validation.as_list(question)
@@ -145,7 +147,7 @@ class Model:
     splits: Sequence[str] = graph.SPLITS,
     type_matching: bool = False,
   ) -> records.Records[records.Ranking]:
-    """Ranks the head or tail of facts among the entities not known as answers.
+    """Ranks the head or tail of facts in the filtered setting.
 
     With the defaults, the ranks of triples are those of filtered link
     prediction. For paths, `side='tail', splits=('train', 'test'),
@@ -155,9 +157,10 @@ class Model:
     Args:
       facts: a triple or path of labels without `?`, or a list of these.
       side: the end to predict, `head`, `tail` or `both`.
-      splits: the splits from which answers are known, in addition to train.
+      splits: the splits whose facts count as known. Facts of train always do.
       type_matching: whether to limit the candidates to entities that occur in a
-        known fact on the predicted side of the outermost relation.
+        known fact with the relation next to the predicted entity, on the
+        predicted side.
 
     Returns:
       One `Ranking` for each fact and side, ordered by fact. With `both`, the
@@ -165,7 +168,7 @@ class Model:
 
     Raises:
       QuestionError: a label, side or split is unknown, a fact contains `?`, or
-        there are more relations than the model was trained on.
+        a fact has more than `max_path_length` relations.
       NonFiniteError: a score is NaN or infinite.
     """
     sides = validation.sides(side)
@@ -184,10 +187,10 @@ class Model:
 
     Args:
       facts: a triple or path of labels without `?`, or a list of N of these.
-      side: `tail`, `head`, or `both` for the mean of the two.
+      side: `tail`, `head`, or `both` for the mean of both log-probabilities.
 
     Returns:
-      float32 [N], N = 1 for one fact.
+      float32 [N]. N is 1 for a single fact.
 
     Raises:
       QuestionError: as in `rank`.
@@ -206,17 +209,17 @@ class Model:
     """Computes contextual embeddings of every position of sequences.
 
     Args:
-      sequences: a triple or path of labels, or a list of N of these. `?` at one
-        end is the masked entity.
-      layer: the number of blocks to apply, 0 to `num_layers`; 0 gives the input
-        of the first block. Default: all.
+      sequences: a triple or path of labels, or a list of N of these. One end
+        may be `?`, which stands for a masked entity.
+      layer: the number of blocks to apply, 0 to `num_layers`. 0 returns the
+        input of the first block. Default: all blocks.
 
     Returns:
-      The hidden states float32 [N, K, D] and their tokens.
+      The hidden states, float32 [N, K, D], and the tokens, int32 [N, K].
 
     Raises:
       QuestionError: a label is unknown, both ends are `?`, there are more
-        relations than the model was trained on, or there is no such layer.
+        than `max_path_length` relations, or `layer` is out of range.
       NonFiniteError: a hidden state is NaN or infinite.
     """
     parsed = map(self.parser.sequence, validation.as_list(sequences))
@@ -250,11 +253,11 @@ class Model:
       layer: as in `embed`.
 
     Yields:
-      Tokens [B, K] and their hidden states float32 [B, K, D], zero at PAD. If
-      N = 0, one batch without rows.
+      Pairs of tokens, int32 [B, K], and hidden states, float32 [B, K, D]. The
+      hidden states at PAD are zero. If N = 0, yields one batch without rows.
 
     Raises:
-      QuestionError: there is no such layer.
+      QuestionError: `layer` is not between 0 and `num_layers`.
       NonFiniteError: a hidden state is NaN or infinite.
     """
     layer = self.num_layers if layer is None else layer

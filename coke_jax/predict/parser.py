@@ -1,4 +1,4 @@
-"""Reads labels as questions, facts and token sequences of one vocabulary."""
+"""Converts labels to questions, facts and token ids of one vocabulary."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from coke_jax.predict import questions, validation
 
 
 class Parser:
-  """Reads labels as ids of one vocabulary.
+  """Converts labels to ids of one vocabulary.
 
   Attributes:
     vocabulary: the labels of the model.
-    max_path_length: relations in the longest path the model was trained on.
+    max_path_length: maximum number of relations in a training path.
   """
 
   def __init__(
@@ -25,20 +25,20 @@ class Parser:
   def question(
     self, labels: questions.Labels, *, hints: bool = True
   ) -> questions.Question:
-    """Reads a question.
+    """Converts labels to a question.
 
     Args:
       labels: an entity, one or more relations and an entity. The first or the
         last label is `?`.
-      hints: whether the error of an unknown label names the closest known
-        labels, which takes longer in a large vocabulary.
+      hints: whether the error message about an unknown label lists the closest
+        known labels. The search for them takes time in a large vocabulary.
 
     Returns:
       The question.
 
     Raises:
-      questions.QuestionError: a label is unknown, there is no `?` at one end,
-        or there are more relations than the model was trained on.
+      questions.QuestionError: a label is unknown, `?` is not at exactly one
+        end, or there are more than `max_path_length` relations.
     """
     relations = self._relations(labels, hints)
     unknown_head = labels[0] == questions.UNKNOWN
@@ -55,17 +55,17 @@ class Parser:
     )
 
   def fact(self, labels: questions.Labels) -> questions.Fact:
-    """Reads a triple or path without an unknown entity.
+    """Converts the labels of a triple or path to a fact.
 
     Args:
-      labels: an entity, one or more relations and an entity.
+      labels: an entity, one or more relations and an entity, without `?`.
 
     Returns:
       The fact.
 
     Raises:
-      questions.QuestionError: a label is unknown, or there are more relations
-        than the model was trained on.
+      questions.QuestionError: a label is unknown, an end is `?`, or there are
+        more than `max_path_length` relations.
     """
     relations = self._relations(labels, hints=True)
     ends = labels[0], labels[-1]
@@ -85,10 +85,10 @@ class Parser:
   def sequence(
     self, labels: questions.Labels, *, hints: bool = True
   ) -> list[int]:
-    """Reads a question or a fact as token ids.
+    """Converts the labels of a question or fact to token ids.
 
     Args:
-      labels: an entity, one or more relations and an entity. `?` in the place
+      labels: an entity, one or more relations and an entity. `?` instead
         of an entity becomes MASK.
       hints: as in `question`.
 
@@ -96,7 +96,8 @@ class Parser:
       One id for each label.
 
     Raises:
-      questions.QuestionError: as in `question`, or both ends are `?`.
+      questions.QuestionError: a label is unknown, both ends are `?`, or there
+        are more than `max_path_length` relations.
     """
     relations = self._relations(labels, hints)
     if labels[0] == labels[-1] == questions.UNKNOWN:
@@ -123,8 +124,8 @@ class Parser:
     """Returns the id of an entity.
 
     Raises:
-      questions.QuestionError: the label is not a string, or unknown. The
-        message names the closest known labels.
+      questions.QuestionError: the label is not a string or is unknown. The
+        message lists the closest known labels.
     """
     if not isinstance(label, str):
       raise questions.QuestionError(
@@ -138,7 +139,7 @@ class Parser:
   def _relations(
     self, labels: questions.Labels, hints: bool
   ) -> tuple[int, ...]:
-    """Checks what any sequence needs and returns its relation indices."""
+    """Checks the form of a sequence and returns its relation indices."""
     unknown = questions.UNKNOWN
     if isinstance(labels, str):
       raise questions.QuestionError(

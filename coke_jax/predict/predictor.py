@@ -1,4 +1,4 @@
-"""Predicts for questions, facts and sequences of ids, batch by batch."""
+"""Computes predictions for questions, facts and token sequences in batches."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ Answers = records.Records[records.Records[records.Prediction]]
 
 
 class Predictor:
-  """Combines an encoder on the devices with the facts of its data.
+  """Predicts with an encoder and the known facts of its data set.
 
   Attributes:
     scorer: runs the encoder.
@@ -35,7 +35,7 @@ class Predictor:
 
   @property
   def width(self) -> int:
-    """Tokens in a row of the encoder's input, K."""
+    """K, the number of tokens in an input row of the encoder."""
     width: int = self.scorer.model.max_length
     return width
 
@@ -45,12 +45,12 @@ class Predictor:
     top: int,
     restriction: known_facts.Restriction = _NO_RESTRICTION,
   ) -> Answers:
-    """Predicts the best answers to each of several questions.
+    """Predicts the best answers to several questions.
 
     Args:
       parsed: the questions, see `parser.Parser.question`.
       top: the maximum number of answers to each question.
-      restriction: filters the answers. Default: all entities.
+      restriction: filters the answers. Default: no filter.
 
     Returns:
       The answers to each question, best first.
@@ -80,14 +80,14 @@ class Predictor:
     facts: Sequence[tuple[questions.Fact, str]],
     restriction: known_facts.Restriction,
   ) -> records.Records[records.Ranking]:
-    """Ranks the head or tail of each of several facts.
+    """Ranks the head or tail of several facts.
 
     Args:
-      facts: facts, and the side to predict, `head` or `tail`.
+      facts: pairs of a fact and the side to predict, `head` or `tail`.
       restriction: filters the candidates.
 
     Returns:
-      One record for each fact.
+      One record for each pair, in the order of the pairs.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -134,11 +134,12 @@ class Predictor:
 
     Args:
       tokens: int32 [N, K] token ids, PAD on the right.
-      layer: the number of blocks to apply; 0 gives the input of the first.
+      layer: the number of blocks to apply. 0 returns the input of the first
+        block.
 
     Yields:
-      Tokens [B, K] and their hidden states float32 [B, K, D], zero at PAD. If
-      N = 0, one batch without rows.
+      Pairs of tokens, int32 [B, K], and hidden states, float32 [B, K, D]. The
+      hidden states at PAD are zero. If N = 0, yields one batch without rows.
 
     Raises:
       errors.NonFiniteError: a hidden state is NaN or infinite.

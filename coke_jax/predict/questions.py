@@ -1,8 +1,8 @@
-"""Questions and facts as ids, and the queries made from them.
+"""Questions and facts as ids, and their conversion to queries.
 
-A question is a path of labels with `?` at one end: `(head, relation, '?')`,
-`('?', relation, tail)`, or with several relations in between. A fact has no
-`?`. `parser` makes them from labels.
+A question is a path of labels with `?` at one end: `(head, relation, '?')` or
+`('?', relation, tail)`. It may contain several relations. A fact has no `?`.
+`parser` converts labels to questions and facts.
 """
 
 import dataclasses
@@ -44,9 +44,9 @@ class Fact:
 
   Attributes:
     labels: the labels of the fact.
-    head: an entity id.
+    head: id of the head.
     relations: indices of one or more relations, from head to tail.
-    tail: an entity id.
+    tail: id of the tail.
   """
 
   labels: tuple[str, ...]
@@ -74,9 +74,10 @@ def to_queries(
 
   Args:
     questions: N questions.
-    answers: int32 [N], one gold answer each, or int32 [0] for no answers.
+    answers: int32 [N], the gold answer of each question. If no answers are
+      needed, int32 [0].
     vocabulary: defines the token ids of relations, MASK and PAD.
-    width: K, tokens in a row.
+    width: K, the number of tokens in a row.
 
   Returns:
     N queries with K tokens.
@@ -102,7 +103,7 @@ def pad_tokens(
 
   Args:
     sequences: N sequences of at most `width` ids.
-    pad_id: the id of PAD.
+    pad_id: id of the token PAD.
     width: K.
 
   Returns:

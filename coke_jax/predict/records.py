@@ -1,4 +1,4 @@
-"""The results of a model: plain records, in lists that convert to tables."""
+"""Records of predictions and ranks, and lists that convert to data frames."""
 
 import dataclasses
 import math
@@ -18,13 +18,12 @@ class Prediction:
 
   Attributes:
     label: the entity.
-    rank: its position among the candidates, counted from 1.
-    score: its log-probability, the logarithm of `probability`.
+    rank: position of the entity among the candidates, counted from 1.
+    score: log-probability of the entity, the logarithm of `probability`.
     probability: the softmax of the model's scores over all entities, whether
       they are candidates or not.
-    known_in: `train` if the answer follows from the facts of train; else
-      `valid` or `test` if it follows from the facts of that split together with
-      train; else empty.
+    known_in: the first of `train`, `valid` and `test` whose facts, together
+      with those of train, imply the answer. Empty if there is none.
   """
 
   label: str
@@ -41,11 +40,13 @@ class Ranking:
   Attributes:
     fact: the labels of the triple or path.
     side: the end that is predicted, `head` or `tail`.
-    rank: the mean of `optimistic` and `pessimistic`, called realistic.
-    optimistic: the rank from 1, before all candidates of equal score.
-    pessimistic: the rank from 1, after all candidates of equal score.
-    candidates: the number of candidates, including the entity itself.
-    score: its log-probability, the logarithm of `probability`.
+    rank: the realistic rank, the mean of `optimistic` and `pessimistic`.
+    optimistic: the rank, counted from 1, if the entity comes before all other
+      candidates with an equal score.
+    pessimistic: the rank, counted from 1, if the entity comes after all other
+      candidates with an equal score.
+    candidates: number of candidates, including the entity itself.
+    score: log-probability of the entity, the logarithm of `probability`.
     probability: the softmax of the model's scores over all entities.
     known_in: as in `Prediction`.
   """
@@ -64,7 +65,7 @@ class Ranking:
 class Records(list[Record]):
   """A list of records of one kind, or a list of such lists.
 
-  Slices are `Records`, too.
+  A slice is also a `Records` list.
   """
 
   @overload
@@ -74,7 +75,7 @@ class Records(list[Record]):
   def __getitem__(self, index: slice) -> 'Records[Record]': ...
 
   def __getitem__(self, index: SupportsIndex | slice) -> Any:
-    """Returns a record, or for a slice a `Records` list."""
+    """Returns one record, or a `Records` list if the index is a slice."""
     found = super().__getitem__(index)
     if isinstance(index, slice):
       return Records(cast(list[Record], found))
@@ -85,7 +86,7 @@ class Records(list[Record]):
 
     Returns:
       A `pandas.DataFrame` with one row for each record. For a list of lists,
-      the first column `question` is the position of the list, from 0.
+      the first column, `question`, is the index of the inner list.
 
     Raises:
       ImportError: pandas is not installed.
@@ -112,14 +113,14 @@ def predictions(
   """Makes records of the answers to B questions.
 
   Args:
-    labels: of all V entities.
+    labels: the labels of all V entities, ordered by id.
     entities: int32 [B, k], the ids of the answers, best first.
     scores: float32 [B, k], log-probabilities; minus infinity where there is no
       answer.
     known_in: text [B, k], see `Prediction`.
 
   Yields:
-    The answers of one question.
+    The answers to one question, best first.
   """
   probabilities = np.exp(scores)
   for row in range(len(entities)):
@@ -148,8 +149,8 @@ def rankings(
   """Makes records of the ranks of B entities.
 
   Args:
-    facts: the labels of a fact and the side of the entity, B times.
-    ranks: of B entities.
+    facts: B pairs of the labels of a fact and the side of the ranked entity.
+    ranks: the ranks of the B entities.
     scores: float32 [B], log-probabilities.
     known_in: text [B], see `Prediction`.
 
@@ -171,7 +172,7 @@ def rankings(
 
 
 def _fields(record: Any) -> dict[str, Any]:
-  """Returns the fields of a record by name, in their order."""
+  """Returns the fields of a record by name, in the order of definition."""
   return {
     field.name: getattr(record, field.name)
     for field in dataclasses.fields(record)

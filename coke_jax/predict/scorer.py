@@ -1,7 +1,8 @@
 """Runs the encoder on batches of queries on all devices.
 
-A user gives one query or many, so there are a few padded batch sizes: 8 and 64
-queries for each device, and the full batch. Each is compiled once.
+The number of queries differs between calls. Batches are therefore padded to one
+of three sizes: 8 or 64 queries per device, or the full batch. Programs are
+compiled once per size.
 """
 
 from typing import Any
@@ -17,7 +18,7 @@ from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import encoder
 
 _SMALL_BATCHES = (8, 64)  # rows for each device
-_MIN_TOP_K = 16  # A smaller k would compile again and save no time.
+_MIN_TOP_K = 16  # A smaller k would need another compilation.
 
 
 class Scorer:
@@ -25,18 +26,18 @@ class Scorer:
 
   Attributes:
     model: the Flax module.
-    params: its parameters, replicated, see `parallel.replicate`.
-    batch_size: most queries in one call, over all devices.
+    params: parameters of the module, from `parallel.replicate`.
+    batch_size: maximum number of queries in a call, over all devices.
   """
 
   def __init__(self, model: encoder.CoKE, params: Any, batch_size: int = 0):
-    """Prepares calls of a model; each is compiled when it is first used.
+    """Prepares a scorer. Each program is compiled when it is first used.
 
     Args:
       model: the Flax module.
-      params: its parameters, replicated, see `parallel.replicate`.
-      batch_size: most queries in one call, over all devices. Default 0: see
-        `device_call.batch_rows`.
+      params: parameters of the module, from `parallel.replicate`.
+      batch_size: maximum number of queries in a call, over all devices.
+        Default 0: see `device_call.batch_rows`.
     """
     self.model = model
     self.params = params
@@ -53,13 +54,13 @@ class Scorer:
 
     Args:
       queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
-      k: entities for each query, at most V.
+      k: number of entities for each query, at most V.
       candidates: bool [B, V], the entities to choose from. Default: all.
 
     Returns:
-      Entity ids int32 [B, k], best first, equal scores ordered by id; and their
-      log-probabilities among all entities float32 [B, k], minus infinity where
-      there are fewer than k candidates.
+      Entity ids, int32 [B, k], best first. Equal scores are ordered by id.
+      Log-probabilities, float32 [B, k], normalized over all entities. If there
+      are fewer than k candidates, the last values are minus infinity.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -89,11 +90,12 @@ class Scorer:
 
     Args:
       queries: B queries with one answer each, 1 <= B <= `batch_size`.
-      candidates: bool [B, V]. The answer is always a candidate.
+      candidates: bool [B, V]. The answer of a query is always a candidate.
 
     Returns:
-      The ranks, and the log-probabilities of the answers among all entities,
-      float32 [B].
+      The ranks of the B answers.
+      The log-probabilities of the answers, float32 [B], normalized over all
+      entities.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -125,7 +127,8 @@ class Scorer:
 
     Args:
       tokens: int32 [B, K], PAD on the right, 1 <= B <= `batch_size`.
-      layer: 0 for the input of the first block, L for the output of the last.
+      layer: the number of blocks to apply. 0 returns the input of the first
+        block.
 
     Returns:
       float32 [B, K, D].
@@ -145,7 +148,7 @@ class Scorer:
     return self._run('encode', layer, {'tokens': tokens}, states)['hidden']
 
   def padded_size(self, rows: int) -> int:
-    """Returns the batch size, over all devices, that `rows` are padded to."""
+    """Returns the padded batch size for a number of rows, over all devices."""
     devices = parallel.num_devices()
     sizes = [
       n * devices for n in _SMALL_BATCHES if n * devices < self.batch_size
@@ -157,7 +160,7 @@ class Scorer:
   def _logits(
     self, params: Any, batch: device_call.DeviceBatch
   ) -> tuple[jax.Array, jax.Array]:
-    """Returns the logits [B, V] and the log of their normalizer [B, 1]."""
+    """Returns the logits [B, V] and their logsumexp [B, 1]."""
     logits: Any = self.model.apply(
       {'params': params}, batch['tokens'], batch['mask_position']
     )
@@ -170,7 +173,7 @@ class Scorer:
     batch: device_call.Batch,
     function: device_call.Function,
   ) -> device_call.Batch:
-    """Runs a batch; the function is compiled once for each name and variant."""
+    """Runs a batch. The function is compiled once per name and variant."""
     if (name, variant) not in self._calls:
       self._calls[name, variant] = device_call.DeviceCall(function)
     size = self.padded_size(len(batch['tokens']))

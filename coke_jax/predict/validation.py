@@ -31,7 +31,7 @@ def as_list(
   """Converts one or several sequences of labels to a list of sequences.
 
   Raises:
-    questions.QuestionError: the argument is neither.
+    questions.QuestionError: the argument is not a sequence.
   """
   if not isinstance(given, Sequence | np.ndarray):
     raise questions.QuestionError(
@@ -48,7 +48,7 @@ def check_list(name: str, given: Any) -> None:
   """Checks that an argument is a collection and not a single string.
 
   Raises:
-    questions.QuestionError: it is not.
+    questions.QuestionError: the argument is a string or not a collection.
   """
   if isinstance(given, str) or not isinstance(given, Collection):
     raise questions.QuestionError(f'{name} are {short(given)}: expected a list')
@@ -58,7 +58,8 @@ def whole_number(name: str, number: Any, least: int) -> int:
   """Converts an argument to an int.
 
   Raises:
-    questions.QuestionError: it is not an integer, or below `least`.
+    questions.QuestionError: the argument is not an integer or is below
+      `least`.
   """
   try:
     whole = operator.index(number)
@@ -72,10 +73,10 @@ def whole_number(name: str, number: Any, least: int) -> int:
 
 
 def sides(side: str) -> tuple[str, ...]:
-  """Returns the sides that `head`, `tail` or `both` stands for.
+  """Converts `head`, `tail` or `both` to a tuple of sides.
 
   Raises:
-    questions.QuestionError: the argument is none of these.
+    questions.QuestionError: the argument is another value.
   """
   if side not in (*SIDES, 'both'):
     raise questions.QuestionError(
