@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 0.05  # before repeating a signal whose exception was swallowed
 
 
 class Interruption(KeyboardInterrupt):
-  """A signal to stop was received, and the program may stop now.
+  """Raised where the program may stop after a signal to stop.
 
   Attributes:
     signal_number: the signal.
@@ -36,7 +36,7 @@ class Interruption(KeyboardInterrupt):
 
   @property
   def exit_status(self) -> int:
-    """The exit status of a process ended by the signal: 128 + its number."""
+    """The exit status of the process: 128 + the number of the signal."""
     return 128 + self.signal_number
 
 
@@ -44,8 +44,8 @@ def leave(status: int) -> NoReturn:
   """Ends the process immediately, after flushing logs and standard streams.
 
   Call it when everything is saved and closed. Compiled code may still be
-  running in its own threads. Python's normal shutdown unloads libraries below
-  these threads, which can crash and change the exit status.
+  running in its own threads. Python's normal shutdown unloads libraries that
+  these threads use. This can crash the process and change the exit status.
 
   Args:
     status: the exit status.
@@ -60,14 +60,15 @@ def leave(status: int) -> NoReturn:
 class Watch:
   """Handles SIGINT and SIGTERM while its `with` statement runs.
 
-  The first signal only sets `received`, so that the current work can be
-  finished and saved; inside `at_once` it raises `Interruption`. The second
-  signal ends the process immediately. Signals that were ignored before, as by
-  nohup, stay ignored. Outside the main thread, where Python allows no handlers,
-  nothing changes. If watches are nested, the inner one handles the signals.
+  The first signal sets `received`, so that the current work can be finished
+  and saved. Inside `at_once`, the first signal also raises `Interruption`. The
+  second signal ends the process immediately. A signal that is ignored, for
+  example because of nohup, stays ignored. Outside the main thread a watch does
+  nothing, because Python allows no handlers there. If watches are nested, the
+  inner one handles the signals.
 
   Attributes:
-    received: the number of the first signal, None before.
+    received: the number of the first signal. None if there was no signal.
   """
 
   def __init__(self) -> None:
@@ -81,16 +82,16 @@ class Watch:
   def __enter__(self) -> 'Watch':
     if threading.current_thread() is not threading.main_thread():
       return self
-    # Python runs signal handlers between bytecode instructions. Compilation and
-    # long computations are one instruction, so a thread listens as well.
+    # Python runs signal handlers between bytecode instructions. A compilation
+    # or a long computation is a single instruction, so a thread listens, too.
     self._pipe, self._signalled = os.pipe()
     os.set_blocking(self._signalled, False)
     self._listener = threading.Thread(target=self._listen, daemon=True)
     self._wakeup = signal.set_wakeup_fd(
       self._signalled, warn_on_full_buffer=False
     )
-    # Exceptions in callbacks, such as those of the garbage collector, are
-    # swallowed by Python; `_swallowed` notices and repeats the signal.
+    # Python swallows exceptions in callbacks, such as those of the garbage
+    # collector. Then it calls `_swallowed`, which repeats the signal.
     self._hook, sys.unraisablehook = sys.unraisablehook, self._swallowed
     for number in SIGNALS:
       if signal.getsignal(number) is not signal.SIG_IGN:
@@ -113,7 +114,7 @@ class Watch:
 
   @contextlib.contextmanager
   def at_once(self) -> Iterator[None]:
-    """Makes signals raise: for work that can be abandoned without loss.
+    """Raises on a signal immediately. Use it for work that can be abandoned.
 
     Raises:
       Interruption: a signal was received before or inside the `with` statement.
@@ -124,7 +125,7 @@ class Watch:
       yield
     finally:
       self._raising = False
-    self.check()  # The exception raised inside may have been swallowed.
+    self.check()  # Python may have swallowed the exception of the handler.
 
   def check(self, state: str = '') -> None:
     """Raises if a signal was received.
@@ -154,7 +155,7 @@ class Watch:
       self._hook(unraisable)
 
   def _listen(self) -> None:
-    """Exits at the second signal, or if the first could not be handled."""
+    """Ends the process at the second signal or if the first is not handled."""
     first = None
     while True:
       unheard = first is not None and self.received is None and self._raising

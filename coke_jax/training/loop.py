@@ -32,28 +32,29 @@ ADVICE = (
 
 
 class TrainingError(errors.CokeError, RuntimeError):
-  """A training that cannot continue, because a number is not finite."""
+  """Training cannot continue, because a number is not finite."""
 
 
 class Trainer:
-  """Runs one training in its work folder, from the last checkpoint on.
+  """Trains in a work folder, starting from the last checkpoint if there is one.
 
   Attributes:
-    setup: what is trained.
+    setup: the model, training set and optimizer.
     workdir: the files of the run.
-    ranker: ranks the valid split, compiled once.
-    progress: how far the training is.
+    ranker: ranks the valid split. It is compiled only once.
+    progress: the number of steps done and the state of the validations.
   """
 
   def __init__(self, setup: setup_lib.Setup, workdir: workdir_lib.Workdir):
-    """Prepares a training; reads and writes nothing.
+    """Prepares a training. Reads and writes nothing.
 
     Args:
-      setup: what is trained.
-      workdir: the work folder, which must contain the run when `run` is called.
+      setup: the model, training set and optimizer.
+      workdir: the work folder. It must contain the settings and data of the run
+        before `run` is called.
 
     Raises:
-      config.ConfigError: TensorBoard events are wanted, but tensorboardX is not
+      config.ConfigError: `train.tensorboard` is True, but tensorboardX is not
         installed.
     """
     self.setup = setup
@@ -76,10 +77,11 @@ class Trainer:
       The last state, on all local devices.
 
     Raises:
-      TrainingError: a loss, gradient, parameter or score is not finite; names
-        the step.
-      checkpoints.CheckpointError: checkpoints cannot be read or written.
-      interruption.Interruption: SIGINT or SIGTERM; a checkpoint was written.
+      TrainingError: a loss, gradient, parameter or score is not finite. The
+        message states the step.
+      checkpoints.CheckpointError: a checkpoint cannot be read or written.
+      interruption.Interruption: SIGINT or SIGTERM was received. The message
+        states the step from which the training will continue.
     """
     with self.workdir.checkpoints(writing=True) as self._checkpoints:
       self._restore()
@@ -106,8 +108,8 @@ class Trainer:
       state = train_state.from_items(items)
       self.progress = progress_lib.Progress(**metadata)
       if self.progress.best_step not in (None, *self._checkpoints.steps()):
-        # The best checkpoint was deleted in favour of a later one, which is
-        # damaged now.
+        # The best checkpoint was deleted after a later one had become the best.
+        # Now that later one is damaged.
         self.progress.best_step = self.progress.best_metric = None
         self.progress.stale_validations = 0
       print(
@@ -119,7 +121,7 @@ class Trainer:
   def _open_log(self) -> progress_log.TrainingLog:
     progress = self.progress
     metrics = self.workdir.metrics()
-    # Records after the checkpoint will be written again.
+    # Training will write the records after the checkpoint again.
     metrics.cut_after(
       progress.step,
       last_line=progress.step - len(progress.losses),
@@ -147,8 +149,8 @@ class Trainer:
     if progress.validation_pending:
       self._validate()
     saved_at = time.monotonic()
-    # The first call compiles. Until it is done there is nothing to save, so a
-    # signal ends it at once.
+    # The first call includes the compilation. There is nothing to save before
+    # it ends, so a signal ends it immediately.
     first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
     before: dict[str, jax.Array] = {}
     while not progress.finished:
@@ -156,8 +158,8 @@ class Trainer:
         with first_call:
           self._state, metrics = self.setup.train_step(self._state, steps, key)
         first_call = contextlib.nullcontext()
-        # The host stays at most one call ahead of the devices, so that it can
-        # react to a signal soon.
+        # Wait for the previous call: the host stays at most one call ahead of
+        # the devices, so that it reacts to a signal soon.
         jax.block_until_ready(before)
         before = metrics
         progress.step += len(steps)
@@ -186,7 +188,10 @@ class Trainer:
           break
 
   def _calls_of_epoch(self) -> Iterator[list[batches.Batch]]:
-    """Yields the rest of the epoch, cut where the host has something to do."""
+    """Yields the batches of each call in the rest of the epoch.
+
+    A call ends after each step for which a record or a validation is due.
+    """
     done = self.progress.step
     log_every = self.setup.config.train.log_every_steps
 
@@ -229,7 +234,7 @@ class Trainer:
     )
 
   def _saved_steps(self) -> str:
-    """Returns where an interrupted training will continue, as a sentence."""
+    """Returns a sentence that states where the training will continue."""
     steps = self._checkpoints.steps()
     place = f'step {steps[0]:,}' if steps else 'the start'
     return (
@@ -238,10 +243,10 @@ class Trainer:
     )
 
   def _validate(self) -> None:
-    """Ranks the valid split and updates the checkpoint of this step.
+    """Ranks the valid split and updates the metadata of this step's checkpoint.
 
-    The checkpoint has been written before, so a signal may end the validation
-    at any time; it is repeated when training continues.
+    The checkpoint was written before the validation, so a signal may end the
+    validation at any time. A continued training then validates again.
     """
     with self._watch.at_once():
       self._rank_valid()
@@ -249,9 +254,10 @@ class Trainer:
     self._save()
 
   def _rank_valid(self) -> None:
-    """Updates the best step, and whether the training is over.
+    """Ranks the valid split, then updates `best_step` and `finished`.
 
-    With an empty valid split the last checkpoint counts as the best.
+    If the valid split is empty, no step is the best, and the last checkpoint is
+    used as the best.
     """
     progress, task = self.progress, self.setup.task
     progress.finished = progress.step >= self.setup.num_steps

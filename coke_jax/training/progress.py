@@ -1,21 +1,24 @@
-"""How far a training is; stored with every checkpoint."""
+"""The progress of a training, which is stored with every checkpoint."""
 
 import dataclasses
 
 
 @dataclasses.dataclass
 class Progress:
-  """How far a training is: the part of a checkpoint that is not arrays.
+  """The progress of a training: all of a checkpoint except the arrays.
 
   Attributes:
-    step: steps done.
-    best_step: the step with the best validation so far; None before the first.
-    best_metric: its validation metric, see `tasks.Task.choosing_metric`.
-    stale_validations: validations since then.
+    step: number of steps done.
+    best_step: the step with the best validation so far. None before the first
+      validation.
+    best_metric: the validation metric of `best_step`. See
+      `tasks.Task.choosing_metric`.
+    stale_validations: number of validations after `best_step`.
     finished: whether the training is over.
-    validation_pending: whether the validation after this step is still to come.
-    losses: of the steps since the last record in metrics.jsonl.
-    norms: gradient norms of the same steps.
+    validation_pending: whether the validation after `step` is due, but not
+      done.
+    losses: the loss of each step since the last record in metrics.jsonl.
+    norms: the gradient norm of each step since the last record.
   """
 
   step: int = 0

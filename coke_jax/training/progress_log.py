@@ -13,10 +13,10 @@ _SHOW_SECONDS = 2.0  # between two updates of the loss in the progress bar
 
 
 class TrainingLog:
-  """Averages the metrics of steps into records; use as a context manager.
+  """Averages the metrics of steps and writes records.
 
-  Metrics stay on the device until a record is due, so that the host does not
-  wait for every step.
+  Use it as a context manager. Metrics stay on the device until a record is due,
+  so that the host does not wait for every step.
 
   Attributes:
     losses: the loss of each fetched step since the last record.
@@ -37,20 +37,20 @@ class TrainingLog:
     """Starts or continues a log.
 
     Args:
-      writers: receive every record; closed at the end.
-      bar: the progress bar, one of the writers.
+      writers: receive every record. They are closed at the end of the context.
+      bar: the progress bar, which is also one of the writers.
       schedule: the learning rate as a function of the step, counted from 0.
-      first_step: steps done before.
-      losses: of those of them that are not in a record yet.
-      norms: of the same steps.
-      steps_per_epoch: steps in an epoch.
+      first_step: number of steps done before.
+      losses: the losses of the last steps before, which no record contains yet.
+      norms: the gradient norms of these steps.
+      steps_per_epoch: number of steps in an epoch.
     """
     self._writers = writers
     self._bar = bar
     self._schedule = schedule
     self._steps_per_epoch = steps_per_epoch
     self._last_step = first_step
-    # The metrics and the number of steps of each call not fetched yet.
+    # Metrics and number of steps of each call whose metrics are not fetched.
     self._pending: list[tuple[dict[str, jax.Array], int]] = []
     self.losses, self.norms = list(losses), list(norms)
     self._instances = 0
@@ -72,12 +72,15 @@ class TrainingLog:
   def add_steps(
     self, metrics: dict[str, jax.Array], instances: Sequence[int]
   ) -> None:
-    """Records the steps of one call; rarely waits for the device.
+    """Adds the metrics of the N steps of one call.
+
+    Waits for the device only after the first call and if the progress bar is
+    due to be updated.
 
     Args:
-      metrics: `loss` and `gradient_norm`, float32 [at least N], still on the
+      metrics: `loss` and `gradient_norm`, float32 [at least N] each, on the
         device.
-      instances: the number of answers that each of the N steps trained on.
+      instances: the number of training answers in each of the N steps.
     """
     count = len(instances)
     self._last_step += count
@@ -96,10 +99,10 @@ class TrainingLog:
     self._bar.advance(count)
 
   def fetch(self) -> list[tuple[int, float, float]]:
-    """Fetches the metrics of all steps added so far.
+    """Fetches the metrics of all steps that were not fetched before.
 
     Returns:
-      Step, loss and gradient norm of each step that was not fetched before.
+      Number, loss and gradient norm of each of these steps.
     """
     fetched = [
       (float(metrics['loss'][index]), float(metrics['gradient_norm'][index]))
@@ -115,7 +118,7 @@ class TrainingLog:
     ]
 
   def write_steps(self) -> None:
-    """Writes a record of the fetched steps since the last one, if any."""
+    """Writes a record of the steps fetched since the last record, if any."""
     if not self.losses:
       return
     if self._instances:
@@ -130,9 +133,9 @@ class TrainingLog:
     """Writes a record of a validation after the last step.
 
     Args:
-      results: the results of the task; those by relation are left out.
-      description: the most important metrics in a line.
-      is_best: whether no earlier validation was better.
+      results: the results of the task. The record leaves out `by_relation`.
+      description: one line with the most important metrics.
+      is_best: whether this validation is the best so far.
     """
     epoch = self._last_step / self._steps_per_epoch
     metrics = {
@@ -146,7 +149,7 @@ class TrainingLog:
     self._since = time.monotonic()
 
   def sync(self) -> None:
-    """Makes the records so far survive a power failure."""
+    """Waits until all records are on disk."""
     for writer in self._writers:
       writer.sync()
 
@@ -157,7 +160,7 @@ class TrainingLog:
   def _record(
     self, losses: Sequence[float], norms: Sequence[float]
   ) -> dict[str, Any]:
-    """Returns the averages of some steps up to the last one."""
+    """Returns the averages of some steps, which end at the last step."""
     seconds = time.monotonic() - self._since
     return {
       'kind': 'train',

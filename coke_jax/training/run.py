@@ -23,22 +23,24 @@ def train_and_evaluate(
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
 
-  A run that was interrupted continues from its last checkpoint; a finished run
-  is only evaluated. All input is read and checked before the folder is created.
+  An interrupted run continues from its last checkpoint. A finished run is only
+  evaluated. All input is read and checked before the folder is created.
 
   Args:
-    config: the settings. If the folder contains a run, they must equal its
-      settings, except for those in `config.RUNTIME_FIELDS`.
+    config: the settings. If the folder contains a run, they must equal the
+      settings of that run, except for the fields in `config.RUNTIME_FIELDS`.
     workdir: the path of the work folder.
     split: `valid` or `test`.
 
   Returns:
-    The results as written to `results.json`; None if the split is empty.
+    The content of `results.json`, or of `results_valid.json` for `valid`. None
+    if the split is empty.
 
   Raises:
     errors.CokeError: settings, data, devices or the work folder are unsuitable,
-      or training diverged; the message says what was expected.
-    interruption.Interruption: SIGINT or SIGTERM; a checkpoint was written.
+      or training diverged. The message states what was expected.
+    interruption.Interruption: SIGINT or SIGTERM was received. The message
+      states the step from which the training will continue.
   """
   config_lib.validate(config)
   if split not in ('valid', 'test'):
@@ -70,17 +72,17 @@ def evaluate(
   """Ranks a split with the best checkpoint of a work folder.
 
   Args:
-    config: the settings of the run; `evaluate.batch_size` may differ.
+    config: the settings of the run. `evaluate.batch_size` may differ.
     workdir: the path of the work folder.
     split: `valid` or `test`.
 
   Returns:
-    The results as written to `results.json`, or to `results_valid.json`; None
+    The content of `results.json`, or of `results_valid.json` for `valid`. None
     if the split is empty.
 
   Raises:
     errors.CokeError: the work folder has no usable checkpoint, or a score is
-      not finite.
+      NaN or infinite.
   """
   files = workdir_lib.Workdir(workdir)
   task = tasks.make_task(config, files.data())
@@ -111,7 +113,7 @@ def _evaluate(
   files: workdir_lib.Workdir,
   split: str,
 ) -> dict[str, Any] | None:
-  """Ranks a split with the best checkpoint, prints and writes the results."""
+  """Ranks a split with the best checkpoint, then prints and writes results."""
   if not len(task.data.split(split)):
     print(f'{task.data.name}: the {split} split is empty: nothing to rank')
     return None
@@ -126,7 +128,7 @@ def _evaluate(
   )
   seconds = time.monotonic() - started
   results['step'] = step
-  # Printed before writing, so that a full disk cannot lose the table.
+  # Print before writing, so that a full disk cannot lose the table.
   print(task.format_table(results))
   path = files.write_results(results)
   print(

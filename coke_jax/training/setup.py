@@ -1,4 +1,4 @@
-"""From a config and a task to everything that a training loop runs with."""
+"""Builds the model, training set, optimizer and train step from a config."""
 
 import functools
 from collections.abc import Callable
@@ -16,21 +16,25 @@ from coke_jax.training import optimizer, train_state, train_step
 
 
 class Setup:
-  """Model, training set, optimizer and step of one training; no files.
+  """The model, training set, optimizer and train step of one training.
 
   Attributes:
     config: the settings.
-    task: what is learned, with its data.
+    task: the task and its data.
     model: the encoder.
     training_set: the batches of every epoch.
-    steps_per_epoch: steps in one pass over the training set.
-    num_steps: steps of the whole training.
+    steps_per_epoch: number of steps in an epoch.
+    num_steps: number of steps of the whole training.
     transformation: the optimizer.
     schedule: the learning rate as a function of the step, counted from 0.
   """
 
   def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
-    """Builds model, training set and optimizer; compiles nothing.
+    """Builds the model, training set and optimizer. Compiles nothing.
+
+    Args:
+      config: valid settings.
+      task: the task and its data.
 
     Raises:
       config.ConfigError: a setting does not fit the data.
@@ -54,7 +58,7 @@ class Setup:
       )
 
   def steps(self, epochs: float) -> int:
-    """Converts epochs to steps, at least 1."""
+    """Converts a number of epochs to a number of steps, at least 1."""
     return max(1, round(epochs * self.steps_per_epoch))
 
   def init_state(self) -> train_state.TrainState:
@@ -65,7 +69,10 @@ class Setup:
 
   @functools.cached_property
   def train_step(self) -> Callable[..., Any]:
-    """The step function for all local devices, `train_step.make_train_step`."""
+    """The step function on all local devices. See `train_step.make_train_step`.
+
+    It is built on first use.
+    """
     settings = self.config.train
     return train_step.make_train_step(
       self.model,
@@ -76,7 +83,7 @@ class Setup:
     )
 
   def validation_is_due(self, step: int) -> bool:
-    """Returns whether the valid split is ranked after a step."""
+    """Returns whether the valid split is to be ranked after a step."""
     every = self.config.train.validate_every_epochs
     if step >= self.num_steps:
       return True
@@ -90,10 +97,10 @@ def build_optimizer(
 
   Args:
     config: valid settings.
-    num_steps: steps of the whole training.
+    num_steps: number of steps of the whole training.
 
   Returns:
-    The gradient transformation, and the learning rate as a function of the
+    The gradient transformation, then the learning rate as a function of the
     step, counted from 0.
   """
   settings = config.train
@@ -112,12 +119,15 @@ def build_optimizer(
 def build_training_set(
   config: ml_collections.ConfigDict, queries: queries_lib.Queries, pad_id: int
 ) -> batches.TrainingSet:
-  """Builds the training set with rows of the kind `config.train.rows`.
+  """Builds the training set. `config.train.rows` is the kind of its rows.
 
   Args:
     config: valid settings.
-    queries: one answer each.
-    pad_id: the token that fills up short sequences.
+    queries: the training queries, each with a single answer.
+    pad_id: the token that pads short sequences.
+
+  Returns:
+    The training set.
 
   Raises:
     parallel.DeviceError: the devices cannot share a batch evenly.

@@ -12,10 +12,10 @@ from coke_jax.model import encoder
 
 @flax.struct.dataclass
 class TrainState:
-  """Everything that a step changes; with the config, all that resuming needs.
+  """Everything that a training step changes.
 
   Attributes:
-    step: int32, the number of steps done.
+    step: int32 scalar, the number of steps done.
     params: the model's parameters.
     optimizer_state: the state of the optax transformation.
   """
@@ -33,7 +33,10 @@ def init_state(
   Args:
     model: the encoder.
     transformation: the optimizer.
-    seed: determines the parameters.
+    seed: the seed of the initial parameters.
+
+  Returns:
+    The state with step 0.
   """
   params = encoder.init_params(model, seed)
   return TrainState(

@@ -1,8 +1,8 @@
-"""Where a training reports: a progress bar, metrics.jsonl, TensorBoard.
+"""Outputs of a training: a progress bar, metrics.jsonl and TensorBoard.
 
-A writer receives records, the JSON objects of metrics.jsonl: of kind `train`
-after every `train.log_every_steps` steps, and of kind `valid` after each
-validation.
+A writer receives records, which are the JSON objects of metrics.jsonl. A record
+of kind `train` follows every `train.log_every_steps` steps. A record of kind
+`valid` follows each validation.
 """
 
 import pathlib
@@ -22,10 +22,10 @@ class Writer(Protocol):
     """Reports a record."""
 
   def sync(self) -> None:
-    """Makes the records so far survive a power failure."""
+    """Waits until all records are on disk, if they are stored."""
 
   def close(self) -> None:
-    """Flushes and releases everything."""
+    """Flushes the records and closes all files."""
 
 
 class MetricsFile:
@@ -35,7 +35,7 @@ class MetricsFile:
     self._log = log
 
   def write(self, record: dict[str, Any]) -> None:
-    """Appends a line; it is not lost if the process is killed afterwards."""
+    """Appends a line, which is kept even if the process is killed."""
     self._log.append(record)
 
   def sync(self) -> None:
@@ -43,18 +43,18 @@ class MetricsFile:
     self._log.sync()
 
   def close(self) -> None:
-    """Does nothing: the file is not kept open."""
+    """Does nothing, because `write` closes the file."""
 
 
 class ProgressBar:
-  """Shows steps, loss and speed on standard error, and validations above."""
+  """Shows steps, loss and speed in a progress bar on standard error."""
 
   def __init__(self, first_step: int, num_steps: int):
     """Starts the bar.
 
     Args:
-      first_step: steps done before.
-      num_steps: steps of the whole training.
+      first_step: number of steps done before.
+      num_steps: number of steps of the whole training.
     """
     self._bar = tqdm.tqdm(
       total=num_steps,
@@ -83,10 +83,10 @@ class ProgressBar:
       )
 
   def sync(self) -> None:
-    """Does nothing: a bar is not stored."""
+    """Does nothing, because a bar is not stored."""
 
   def close(self) -> None:
-    """Leaves the bar as it is and ends its line."""
+    """Stops updating the bar and ends its line."""
     self._bar.close()
 
 
@@ -97,9 +97,9 @@ class TensorBoard:
     """Opens the event files.
 
     Args:
-      folder: where they are.
-      first_step: steps done before; later events of an interrupted run are
-        hidden.
+      folder: the folder of the event files.
+      first_step: number of steps done before. TensorBoard hides the events of
+        later steps that were written before an interruption.
 
     Raises:
       config.ConfigError: tensorboardX is not installed.
@@ -118,7 +118,7 @@ class TensorBoard:
           self._board.add_scalar(tag, number, record['step'])
 
   def sync(self) -> None:
-    """Does nothing: events are for looking at, not for resuming."""
+    """Does nothing, because training does not read the events."""
 
   def close(self) -> None:
     """Flushes the event files."""
@@ -129,7 +129,7 @@ def import_tensorboard() -> Any:
   """Imports the module that writes TensorBoard events.
 
   Raises:
-    config.ConfigError: it is not installed.
+    config.ConfigError: tensorboardX is not installed.
   """
   try:
     import tensorboardX
