@@ -61,6 +61,8 @@ def map_devices(
 
 def sum_over_devices(tree: Any) -> Any:
   """Sums each leaf over all devices. Works only inside `map_devices`."""
+  if jax.lax.axis_size(_AXIS) == 1:
+    return tree  # XLA on a CPU would copy each leaf.
   return jax.lax.psum(tree, _AXIS)
 
 

@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from coke_jax.model import layers
+from coke_jax.model import layers, products
 
 _MASKED_SCORE = -1e9  # an attention score whose softmax is exactly 0
 
@@ -65,7 +65,7 @@ class Attention(nn.Module):
     scores = jnp.where(visible[:, None, :, None], scores, _MASKED_SCORE)
     weights = nn.softmax(scores, axis=2)
     weights = layers.Dropout(self.dropout)(weights, train=train)
-    mixed = layers.mix(weights, value)
+    mixed = products.mix(weights, value)
     mixed = mixed.reshape(*mixed.shape[:2], width)
     return product(width, name='output')(mixed)
 

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from coke_jax.model import block as block_lib
-from coke_jax.model import input_embedding, layers
+from coke_jax.model import input_embedding, layers, products
 
 
 class CoKE(nn.Module):
@@ -160,8 +160,8 @@ class CoKE(nn.Module):
       self.element_embedding, start, count
     )
     bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
-    logits = layers.matmul(transformed, entities.T, self.dtype)
-    return layers.add_bias(logits, bias)
+    logits = products.inner_products(transformed, entities, self.dtype)
+    return products.add_bias(logits, bias)
 
   def query_embedding(
     self, tokens: jax.Array, mask_position: jax.Array

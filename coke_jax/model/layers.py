@@ -2,13 +2,11 @@
 
 Two settings follow the authors' implementation instead of Flax's defaults:
 LayerNorm has epsilon 1e-12, and initial values are truncated normal with
-standard deviation 0.02. Some gradients are written by hand, because XLA is slow
-with the automatic ones.
+standard deviation 0.02.
 
 Shapes use the letters of `block`.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -16,6 +14,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from coke_jax.model import products
 
 _LAYER_NORM_EPSILON = 1e-12
 
@@ -54,7 +54,7 @@ class Product(nn.Module):
     if columns is not None:
       kernel = kernel[:, slice(*columns)]
       bias = bias[slice(*columns)]
-    return matmul(x, kernel, self.dtype) + bias.reshape(
+    return products.matmul(x, kernel, self.dtype) + bias.reshape(
       (1,) * (x.ndim - 1) + (-1,)
     )
 
@@ -137,135 +137,4 @@ def layer_norm(name: str | None) -> nn.LayerNorm:
   """
   return nn.LayerNorm(
     epsilon=_LAYER_NORM_EPSILON, use_fast_variance=False, name=name
-  )
-
-
-def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  """Multiplies x with a kernel, with operands of type `dtype`.
-
-  The products in the gradient also have operands of type `dtype` and accumulate
-  in float32. The gradient is written by hand, because the transposed product
-  that automatic differentiation uses for the kernel is a third slower on a CPU.
-
-  Args:
-    x: float32 [..., D].
-    kernel: float32 [D, E].
-    dtype: float32 or bfloat16.
-
-  Returns:
-    float32 [..., E].
-  """
-  rows = x.reshape(-1, x.shape[-1])
-  return _matmul(rows, kernel, dtype).reshape(*x.shape[:-1], kernel.shape[-1])
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  return _contract(x.astype(dtype), kernel.astype(dtype), 1, 0)
-
-
-def _matmul_forward(
-  x: jax.Array, kernel: jax.Array, dtype: Any
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-  x, kernel = x.astype(dtype), kernel.astype(dtype)
-  return _contract(x, kernel, 1, 0), (x, kernel)
-
-
-def _matmul_backward(
-  dtype: Any, saved: tuple[jax.Array, jax.Array], gradient: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-  x, kernel = saved  # [N, D] and [D, E]; gradient [N, E]
-  gradient = gradient.astype(dtype)
-  return _contract(gradient, kernel, 1, 1), _contract(x, gradient, 0, 0)
-
-
-_matmul.defvjp(_matmul_forward, _matmul_backward)
-
-
-# The batch and head axes of weights and of values, for `dot_general`.
-_BATCH_AND_HEAD = ((0, 3), (0, 2))
-
-
-@jax.custom_vjp
-def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
-  """Computes the attention-weighted sums of values.
-
-  In this function and its gradient, H is the last axis of every product that
-  has this axis. With automatic differentiation, the last axis is K, which is
-  only 3 for triples. XLA on a CPU then takes ten times as long.
-
-  Args:
-    weights: float32 [B, Q, K, A].
-    value: float32 [B, K, A, H].
-
-  Returns:
-    float32 [B, Q, A, H].
-  """
-  mixed = jax.lax.dot_general(weights, value, (((2,), (1,)), _BATCH_AND_HEAD))
-  return mixed.transpose(0, 2, 1, 3)
-
-
-def _mix_forward(
-  weights: jax.Array, value: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-  return mix(weights, value), (weights, value)
-
-
-def _mix_backward(
-  saved: tuple[jax.Array, jax.Array], gradient: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-  weights, value = saved  # gradient [B, Q, A, H]
-  of_value = jax.lax.dot_general(
-    weights, gradient, (((1,), (1,)), _BATCH_AND_HEAD)
-  )  # [B, A, K, H]
-  of_weights = jnp.einsum('bqah,bkah->bqka', gradient, value)
-  return of_weights, of_value.transpose(0, 2, 1, 3)
-
-
-mix.defvjp(_mix_forward, _mix_backward)
-
-
-@jax.custom_vjp
-def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
-  """Adds a bias to every row. It is fast even if V is many thousands.
-
-  The gradient of the bias is a sum over rows. It is computed as a product with
-  ones, because XLA on a CPU sums wide columns about a hundred times slower.
-
-  Args:
-    x: float32 [B, V].
-    bias: float32 [V].
-
-  Returns:
-    float32 [B, V].
-  """
-  return x + bias[None]
-
-
-def _add_bias_forward(
-  x: jax.Array, bias: jax.Array
-) -> tuple[jax.Array, tuple[()]]:
-  return add_bias(x, bias), ()
-
-
-def _add_bias_backward(
-  _: tuple[()], gradient: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-  ones = jnp.ones(gradient.shape[0], gradient.dtype)
-  precise = jax.lax.Precision.HIGHEST
-  return gradient, jnp.dot(ones, gradient, precision=precise)
-
-
-add_bias.defvjp(_add_bias_forward, _add_bias_backward)
-
-
-def _contract(
-  a: jax.Array, b: jax.Array, a_axis: int, b_axis: int
-) -> jax.Array:
-  """Multiplies two matrices over one axis of each; the result is float32."""
-  return jax.lax.dot_general(
-    a,
-    b,
-    (((a_axis,), (b_axis,)), ((), ())),
-    preferred_element_type=jnp.float32,
   )

@@ -1,4 +1,4 @@
-"""Layers and their gradients against plain NumPy, and dropout statistics."""
+"""Statistics of dropout and of the hash that it uses."""
 
 import jax
 import jax.numpy as jnp
@@ -89,66 +89,3 @@ def test_dropout_depends_on_the_key_alone():
 def test_no_dropout_without_training_or_rate():
   assert (dropped(0.5, (4, 64), train=False) == 1).all()
   assert (dropped(0.0, (4, 64)) == 1).all()
-
-
-@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
-def test_products_and_their_gradients(dtype):
-  generator = np.random.default_rng(0)
-  x = generator.normal(size=(4, 3, 16))
-  kernel = generator.normal(size=(16, 8))
-  weight = generator.normal(size=(4, 3, 8))
-
-  def total(x, kernel):
-    return (layers.matmul(x, kernel, jnp.dtype(dtype)) * weight).sum()
-
-  arguments = jnp.asarray(x, jnp.float32), jnp.asarray(kernel, jnp.float32)
-  product = layers.matmul(*arguments, jnp.dtype(dtype))
-  of_x, of_kernel = jax.grad(total, argnums=(0, 1))(*arguments)
-  tolerance = {'float32': 1e-5, 'bfloat16': 0.1}[dtype]
-  for got, expected in (
-    (product, x @ kernel),
-    (of_x, weight @ kernel.T),
-    (of_kernel, np.einsum('bkd,bke->de', x, weight)),
-  ):
-    assert got.dtype == jnp.float32
-    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
-
-
-def test_bias_and_its_gradient():
-  generator = np.random.default_rng(0)
-  x, weight = generator.normal(size=(2, 5, 300)).astype(np.float32)
-  bias = generator.normal(size=300).astype(np.float32)
-
-  def total(x, bias):
-    return (layers.add_bias(x, bias) * weight).sum()
-
-  of_x, of_bias = jax.grad(total, argnums=(0, 1))(x, bias)
-  np.testing.assert_allclose(layers.add_bias(x, bias), x + bias, rtol=1e-6)
-  np.testing.assert_array_equal(of_x, weight)
-  np.testing.assert_allclose(of_bias, weight.sum(axis=0), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize('queries', [1, 3])
-def test_mixing_and_its_gradients(queries):
-  generator = np.random.default_rng(0)
-  weights = generator.normal(size=(5, queries, 3, 2)).astype(np.float32)
-  value = generator.normal(size=(5, 3, 2, 8)).astype(np.float32)
-  of_mixed = generator.normal(size=(5, queries, 2, 8)).astype(np.float32)
-
-  def total(weights, value):
-    return (layers.mix(weights, value) * of_mixed).sum()
-
-  of_weights, of_value = jax.grad(total, argnums=(0, 1))(weights, value)
-  for got, expected in (
-    (layers.mix(weights, value), 'bqka,bkah->bqah'),
-    (of_value, 'bqka,bqah->bkah'),
-    (of_weights, 'bkah,bqah->bqka'),
-  ):
-    operands = {'bqka': weights, 'bkah': value, 'bqah': of_mixed}
-    first, second = expected.split('->')[0].split(',')
-    np.testing.assert_allclose(
-      got,
-      np.einsum(expected, operands[first], operands[second]),
-      rtol=1e-5,
-      atol=1e-5,
-    )
