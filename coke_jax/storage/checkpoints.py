@@ -1,14 +1,14 @@
-"""Checkpoints of a training: the newest two and the best, verified on reading.
+"""Writes and reads the checkpoints of a training; verifies them on reading.
 
-The only module that calls orbax. A checkpoint is a folder with three items:
+This is the only module that calls orbax. A checkpoint is a folder of 3 items:
 
-params    the model's parameters, all that prediction needs
-training  the rest of the training state, needed to resume
+params    the model's parameters
+training  the rest of the training state, which is needed to resume
 metadata  a small JSON object
 
-Orbax restores a flipped byte in an array file silently as a wrong number, so
-the metadata lists the SHA-256 of every file and of every item's arrays. Damaged
-files are detected before orbax opens them.
+If a byte of an array file is flipped, orbax restores a wrong number without an
+error. Hence the metadata lists the SHA-256 of every file and of every item's
+arrays. A damaged file is detected before orbax opens it.
 """
 
 import json
@@ -25,28 +25,28 @@ from coke_jax.data import atomic_files
 from coke_jax.storage import checksums, orbax_noise, retention
 
 _METADATA = ('metadata', 'metadata')  # path of the JSON below a checkpoint
-_DAMAGED = 'damaged_checkpoints'  # beside the folder of the good ones
+_DAMAGED = 'damaged_checkpoints'  # beside the folder of the checkpoints
 
 State = Mapping[str, Any]  # trees of arrays by item: `params` and `training`
 Restored = tuple[dict[str, Any], dict[str, Any]]  # state and metadata
 
 
 class CheckpointError(errors.CokeError, RuntimeError):
-  """No usable checkpoint, or a checkpoint that could not be written."""
+  """No checkpoint is usable, or a checkpoint could not be written."""
 
 
 class Checkpoints:
-  """The checkpoints below a folder, as a context manager."""
+  """The checkpoints in a folder. Use it as a context manager."""
 
   def __init__(self, folder: pathlib.Path, *, writing: bool, run: str = ''):
     """Opens a folder of checkpoints.
 
     Args:
-      folder: the folder; it need not exist.
-      writing: whether checkpoints will be saved. Without it, nothing in the
+      folder: the folder, which need not exist.
+      writing: whether checkpoints will be saved. If False, nothing in the
         folder is changed.
-      run: identifies the training that the checkpoints belong to; checkpoints
-        of another run are refused. Empty: not checked.
+      run: identifies the run. A checkpoint of another run raises an error. If
+        empty, the run is not checked.
 
     Raises:
       CheckpointError: the folder cannot be opened.
@@ -96,15 +96,15 @@ class Checkpoints:
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
     """Writes a checkpoint, or only its metadata if the step has one already.
 
-    Afterwards only the newest two checkpoints and the best one are kept.
-    Checkpoints that were found damaged are moved to `damaged_checkpoints`.
+    Then deletes all checkpoints except the newest two and the best one.
+    Damaged checkpoints found by `latest` are moved to `damaged_checkpoints`.
 
     Args:
-      step: the number of the checkpoint.
-      state: the items `params` and `training`, trees of arrays. They must be
-        unchanged if the step already has a checkpoint.
-      metadata: a JSON object, returned with the state. `step` is the step, and
-        `best_step` the step of the best checkpoint so far, or None.
+      step: the step of the checkpoint.
+      state: the items `params` and `training`, trees of arrays. If the step
+        already has a checkpoint, they must equal the arrays in it.
+      metadata: a JSON object with at least two keys. `step` is the step, and
+        `best_step` is the step of the best checkpoint so far, or None.
 
     Raises:
       CheckpointError: the checkpoint could not be written.
@@ -119,14 +119,14 @@ class Checkpoints:
         old = self._metadata(step)
         if old['arrays'] != described['arrays']:
           raise CheckpointError(
-            f'{self._folder}: the checkpoint of step {step} holds another '
-            'state than the training: move it away'
+            f'{self._folder}: the checkpoint of step {step} contains another '
+            'state than the training: move this checkpoint away'
           )
       else:
         self._write(step, host, described)
         old = described
-      # The files are listed after orbax has written them. A process killed in
-      # between leaves a whole checkpoint without a list.
+      # The files are listed after orbax has written them. If the process is
+      # killed in between, the checkpoint is complete but has no list.
       listed = old.get('files') or {
         name: sha256
         for name, sha256 in checksums.of_tree(self._place(step)).items()
@@ -155,7 +155,7 @@ class Checkpoints:
         to restore: `params` alone, or `params` and `training`.
 
     Returns:
-      State and metadata, or None if no checkpoint was ever saved.
+      The state, then the metadata. None if there are no checkpoints.
 
     Raises:
       CheckpointError: there are checkpoints, but none is usable.
@@ -174,10 +174,10 @@ class Checkpoints:
     return None
 
   def best(self, template: State) -> Restored | None:
-    """Returns the best state and its metadata; arguments as in `latest`.
+    """Returns the best state and its metadata.
 
-    Falls back to the newest usable checkpoint if no validation has chosen a
-    best one, or if the best one is damaged.
+    Does the same as `latest` if there was no validation yet, or if the best
+    checkpoint is damaged. Arguments and errors are those of `latest`.
     """
     latest = self.latest(template)
     if latest is None or latest[1]['best_step'] in (None, latest[1]['step']):
@@ -242,7 +242,7 @@ class Checkpoints:
       )
     if metadata['step'] != step:
       raise CheckpointError(
-        f'{place} is the one of step {metadata["step"]}, under another name'
+        f'{place} is a renamed checkpoint of step {metadata["step"]}'
       )
     run = metadata.pop('run')
     if run and self._run and run != self._run:
@@ -250,7 +250,7 @@ class Checkpoints:
     return state, metadata
 
   def _write(self, step: int, host: State, described: dict[str, Any]) -> None:
-    """Writes a whole checkpoint; orbax then deletes those no longer kept."""
+    """Writes a checkpoint. Then orbax deletes those that are not kept."""
     assert self._manager is not None
     ocp = orbax_noise.import_orbax()
     with orbax_noise.silenced():
@@ -270,7 +270,7 @@ class Checkpoints:
     return self._folder.joinpath(f'step_{step}', *names)
 
   def _metadata(self, step: int) -> dict[str, Any]:
-    """Returns the metadata of a checkpoint, verified, without its checksum."""
+    """Reads and verifies the metadata, and returns it without its checksum."""
     path = self._place(step, *_METADATA)
     metadata = dict(json.loads(path.read_text(encoding='utf-8')))
     if metadata.pop('sha256', None) != checksums.of_json(metadata):
@@ -278,7 +278,7 @@ class Checkpoints:
     return metadata
 
   def _move_damaged_away(self) -> None:
-    """Moves damaged checkpoints out of the folder; deletes nothing."""
+    """Moves damaged checkpoints out of the folder. Deletes nothing."""
     assert self._manager is not None
     for step in sorted(self._damaged):
       folder = self._place(step)

@@ -1,6 +1,6 @@
-"""SHA-256 of files, folders, arrays and JSON values; SHA256SUMS files.
+"""Computes SHA-256 checksums; writes and checks SHA256SUMS files.
 
-SHA256SUMS has the format of the command `sha256sum`, which can verify it.
+The command `sha256sum -c SHA256SUMS` can check such a file, too.
 """
 
 import hashlib
@@ -22,11 +22,14 @@ _LINE = re.compile(r'([0-9a-f]{64})  ([^/\\\x00-\x1f]+)\n')
 
 
 class ChecksumError(errors.CokeError, RuntimeError):
-  """A file that is missing, changed or not listed in SHA256SUMS."""
+  """A file is missing, changed or not listed in SHA256SUMS."""
 
 
 def write(folder: pathlib.Path) -> None:
-  """Writes the SHA256SUMS of all files in a folder, sorted by name."""
+  """Writes the SHA256SUMS file of a folder, sorted by file name.
+
+  Hidden files are not listed.
+  """
   lines = [f'{of_file(path)}  {path.name}\n' for path in _listable(folder)]
   with atomic_files.whole_file(folder / NAME) as temporary:
     temporary.write_text(''.join(lines), encoding='utf-8')
@@ -38,7 +41,8 @@ def check(folder: pathlib.Path) -> None:
   Hidden files are ignored, since file managers and version control create them.
 
   Raises:
-    ChecksumError: a file is missing, changed or not listed; names the first.
+    ChecksumError: a file is missing, changed or not listed. The message names
+      the first such file.
   """
   listed = _read(folder / NAME)
   compare(folder, listed, NAME)
@@ -48,17 +52,17 @@ def check(folder: pathlib.Path) -> None:
 
 
 def of_json(value: Any) -> str:
-  """Returns the SHA-256 of a JSON value, whatever the order of its keys."""
+  """Returns the SHA-256 of a JSON value, independent of the order of keys."""
   return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def of_arrays(tree: Any, metadata: dict[str, Any] | None = None) -> str:
-  """Returns the SHA-256 of a tree of arrays, and of a JSON object with it.
+  """Returns the SHA-256 of a tree of arrays and of a JSON object.
 
   Args:
-    tree: its names, dtypes, shapes and bytes are covered.
-    metadata: a JSON object that is covered as well; the order of its keys does
-      not matter.
+    tree: the arrays. Their names, dtypes, shapes and bytes are included.
+    metadata: the JSON object. The order of its keys has no effect. Default:
+      an empty object.
   """
   sha = hashlib.sha256(json.dumps(metadata or {}, sort_keys=True).encode())
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
@@ -76,7 +80,7 @@ def of_file(path: pathlib.Path) -> str:
 
 
 def of_tree(folder: pathlib.Path) -> dict[str, str]:
-  """Returns the SHA-256 of all files below a folder, by relative path."""
+  """Returns the SHA-256 of each file below a folder, by relative path."""
   return {
     path.relative_to(folder).as_posix(): of_file(path)
     for path in sorted(folder.rglob('*'))
@@ -90,10 +94,11 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
   Args:
     folder: the folder that contains the files.
     listed: the expected SHA-256 of each file, by relative path.
-    source: where the checksums come from, for error messages.
+    source: the file that lists the checksums, for error messages.
 
   Raises:
-    ChecksumError: a file is missing or changed; names the first.
+    ChecksumError: a file is missing or changed. The message names the first
+      such file.
   """
   for name, expected in listed.items():
     try:
@@ -109,12 +114,12 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
     if got != expected:
       raise ChecksumError(
         f'{folder / name}: is damaged: its SHA-256 is {got}, expected '
-        f'{expected}, as {source} says'
+        f'{expected}, as in {source}'
       )
 
 
 def _read(path: pathlib.Path) -> dict[str, str]:
-  """Returns the checksums in a SHA256SUMS file by file name."""
+  """Reads a SHA256SUMS file. Returns the checksums by file name."""
   try:
     text = path.read_bytes().decode()
   except FileNotFoundError:
@@ -134,7 +139,7 @@ def _read(path: pathlib.Path) -> dict[str, str]:
 
 
 def _listable(folder: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the visible files of a folder but SHA256SUMS, sorted by name."""
+  """Returns all visible files except SHA256SUMS, sorted by name."""
   return sorted(
     path
     for path in folder.iterdir()

@@ -1,4 +1,4 @@
-"""JSON files of a work folder or an exported model: settings and labels."""
+"""Reads and writes the JSON files of work folders and exported models."""
 
 import json
 import pathlib
@@ -13,14 +13,14 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 
 class WorkdirError(errors.CokeError, RuntimeError):
-  """A work folder, or a file in it, that is missing, damaged or unsuitable."""
+  """A work folder or a file in it is missing, damaged or unsuitable."""
 
 
 def read_config(path: pathlib.Path) -> ml_collections.ConfigDict:
   """Reads the settings in a config.json.
 
   Raises:
-    WorkdirError: the file is missing, unreadable or holds invalid settings.
+    WorkdirError: the file is missing or unreadable, or a setting is invalid.
   """
   try:
     return config_lib.from_dict(read_json(path))
@@ -81,7 +81,7 @@ def read_json(path: pathlib.Path) -> Any:
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-  """Writes an indented JSON file, whole or not at all.
+  """Writes an indented JSON file completely or not at all.
 
   Raises:
     atomic_files.WriteError: the file cannot be written.

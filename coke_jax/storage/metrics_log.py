@@ -1,4 +1,4 @@
-"""metrics.jsonl: losses and validations of a training, one per line."""
+"""Reads and writes metrics.jsonl: the losses and validations of a training."""
 
 import json
 import logging
@@ -8,17 +8,20 @@ from typing import Any
 
 from coke_jax.data import atomic_files, text_files
 
-_KINDS = ('train', 'valid')  # of lines
+_KINDS = ('train', 'valid')  # the kinds of lines
 
 
 class MetricsLog:
-  """metrics.jsonl: one JSON object per line, in the order of steps."""
+  """The file metrics.jsonl: one JSON object per line, in the order of steps."""
 
   def __init__(self, path: pathlib.Path):
     self._path = path
 
   def read(self) -> list[dict[str, Any]]:
     """Reads all complete lines.
+
+    Returns:
+      One JSON object per line. The list is empty if there is no file.
 
     Raises:
       text_files.DataError: a line is not a JSON object with step and kind.
@@ -53,13 +56,17 @@ class MetricsLog:
   ) -> None:
     """Removes lines that a resumed training will write again.
 
-    Logs a warning if earlier lines are missing; training continues without.
+    Logs a warning if earlier lines are missing.
 
     Args:
-      step: lines of later steps are removed.
-      last_line: the step of the last line of kind `train` up to `step`, 0 if
-        there is none; None if unknown.
-      validated: whether a validation after `step` is kept.
+      step: the step of the checkpoint. Lines of later steps are removed.
+      last_line: the step of the last line of kind `train` up to `step`. 0 if
+        there is no such line, None if it is unknown.
+      validated: whether to keep the line of the validation after `step`.
+
+    Raises:
+      text_files.DataError: a line is not a JSON object with step and kind.
+      atomic_files.WriteError: the file cannot be written.
     """
     lines = self.read()
     kept = [
@@ -87,7 +94,7 @@ class MetricsLog:
       path.write_text(text, encoding='utf-8')
 
   def append(self, line: dict[str, Any]) -> None:
-    """Appends a line, which survives a kill of the process.
+    """Appends a line, which is kept even if the process is killed.
 
     Raises:
       atomic_files.WriteError: the file cannot be written.
@@ -97,7 +104,7 @@ class MetricsLog:
       out.write(text)
 
   def sync(self) -> None:
-    """Waits until the lines so far are on disk."""
+    """Waits until all lines are on disk."""
     with atomic_files.writing(self._path), self._path.open('a') as out:
       os.fsync(out.fileno())
 

@@ -1,7 +1,7 @@
-"""Imports orbax, and silences what it logs of errors that it also raises.
+"""Imports orbax, and hides log messages about errors that orbax also raises.
 
-A checkpoint that cannot be read or written is one error, which `checkpoints`
-reports. Without this module, a dozen tracebacks are printed around it.
+If a checkpoint cannot be read or written, `checkpoints` raises one error.
+Without this module, orbax would also print a dozen tracebacks.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Any
 
 @functools.cache
 def import_orbax() -> Any:
-  """Imports orbax on first use, so that exported models load without it."""
+  """Imports orbax on first use. Exported models can be loaded without it."""
   import orbax.checkpoint
 
   _silence_late_errors()
@@ -23,7 +23,7 @@ def import_orbax() -> Any:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Keeps orbax from logging the errors of each of its threads."""
+  """Hides the log messages of orbax, which has one for each of its threads."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)
@@ -34,19 +34,19 @@ def silenced() -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-  """Returns an error of orbax or of a library below it as one line."""
+  """Shortens an error of orbax, or of a library below it, to one line."""
   text = (str(error).splitlines() or [''])[0]
-  if len(text) > 400:  # Orbax puts the file first and the reason last.
+  if len(text) > 400:  # The file is at the start, the reason at the end.
     text = f'{text[:200]} ... {text[-200:]}'
   return f'{type(error).__name__}: {text}'
 
 
 def _silence_late_errors() -> None:
-  """Hides errors of reads that are still running after the first one failed.
+  """Hides errors of reads that fail after the first error was raised.
 
   Orbax reads all arrays concurrently, raises the first error and closes its
-  event loop. The remaining errors end in tasks whose result is never fetched,
-  which asyncio reports when they are collected, or in the closed event loop.
+  event loop. If a later read fails, either asyncio logs that the exception was
+  never retrieved, or Python prints that the event loop is closed.
   """
   hook = sys.unraisablehook
 
@@ -59,7 +59,7 @@ def _silence_late_errors() -> None:
 
 
 def _is_not_tensorstore(record: logging.LogRecord) -> bool:
-  """Returns whether a message of asyncio is about another library's task."""
+  """Returns False for asyncio's messages about failed reads of tensorstore."""
   error = record.exc_info[1] if record.exc_info else None
   about_file = 'local file' in str(error)  # in all errors of tensorstore
   return not (about_file and 'never retrieved' in record.getMessage())

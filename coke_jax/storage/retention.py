@@ -1,18 +1,18 @@
-"""Which checkpoints are kept when a new one is written."""
+"""Selects the checkpoints that are kept when a new one is written."""
 
 from collections.abc import Sequence
 from typing import Any
 
-_NEWEST = 2  # The last but one is used if the last one is damaged.
+_NEWEST = 2  # The second newest is used if the newest is damaged.
 
 
 class Retention:
-  """Keeps the newest two checkpoints, and the best one of any age.
+  """Keeps the newest two checkpoints and the best one.
 
   Implements orbax's interface of a preservation policy.
 
   Attributes:
-    best_step: the step of the best checkpoint; None if there is none yet.
+    best_step: the step of the best checkpoint. None if there is none yet.
   """
 
   def __init__(self) -> None:
@@ -21,7 +21,12 @@ class Retention:
   def should_preserve(
     self, checkpoints: Sequence[Any], *, context: Any
   ) -> list[bool]:
-    """Returns which of the checkpoints, oldest first, are kept."""
+    """Returns whether each checkpoint is kept.
+
+    Args:
+      checkpoints: orbax's descriptions of the checkpoints, oldest first.
+      context: unused.
+    """
     del context
     oldest_kept = len(checkpoints) - _NEWEST
     return [

@@ -1,13 +1,13 @@
-"""The work folder: everything that a training writes, and how to read it.
+"""Reads and writes the work folder, which contains all files of a training.
 
-format.json            the format of this folder, a number
+format.json            the format number of this folder
 config.json            the settings
 vocabulary.json        entity and relation labels, in the order of their ids
 data.npz               the train, valid and test splits as ids
 checkpoints/           the newest two checkpoints and the best one
-metrics.jsonl          one line for each log entry and each validation
+metrics.jsonl          losses and validations, one JSON object per line
 results.json           metrics of the best checkpoint on the test split
-results_valid.json     the same for the valid split, on request
+results_valid.json     metrics of it on the valid split, on request
 damaged_checkpoints/   checkpoints that could not be read
 tensorboard/           TensorBoard events, on request
 """
@@ -29,8 +29,8 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, json_files, metrics_log
 
-FORMAT = 2  # of work folders; others are refused
-_DIGEST = ' sha256'  # In data.npz, follows the name of another file.
+FORMAT = 2  # Format of the folder. No other format can be read.
+_DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
 
 WorkdirError = json_files.WorkdirError
 
@@ -52,9 +52,10 @@ class Workdir:
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Prevents other processes from training here, as a context manager.
+    """Prevents other processes from training in the folder.
 
-    Also removes temporary files left by killed processes.
+    Use it as a context manager. It also removes temporary files that killed
+    processes left.
 
     Raises:
       WorkdirError: another process holds the lock, or the folder cannot be
@@ -78,7 +79,7 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # An evaluation does not take the lock, so its unfinished files are kept.
+      # This keeps the unfinished files of evaluations, which take no lock.
       atomic_files.remove_unfinished(self.folder)
       yield
 
@@ -119,14 +120,14 @@ class Workdir:
       path.open('wb') as out,
     ):
       np.savez(out, **saved)  # type: ignore[arg-type]
-    # config.json is written last, because `exists` looks for it.
+    # config.json is written last, because `exists` tests for it.
     json_files.write_json(self.folder / 'config.json', settings)
 
   def check_config(self, config: ml_collections.ConfigDict) -> None:
     """Checks that the run was started with the same settings.
 
     Raises:
-      WorkdirError: settings differ; names them.
+      WorkdirError: settings differ. The message lists them.
     """
     differing = config_lib.differences(self.config(), config)
     if differing:
@@ -134,14 +135,15 @@ class Workdir:
         f'{self.folder}: the run here was started with other settings:\n  '
         + '\n  '.join(differing)
         + '\nNothing was changed. Choose another --workdir, or the same '
-        'settings, or leave out --config to use the saved ones'
+        'settings, or leave out --config to use the saved settings'
       )
 
   def config(self) -> ml_collections.ConfigDict:
     """Reads the settings of the run.
 
     Raises:
-      WorkdirError: they are missing, damaged or of another format.
+      WorkdirError: the settings are missing or damaged, or the folder has
+        another format.
     """
     self._check_format()
     return json_files.read_config(self.folder / 'config.json')
@@ -168,15 +170,16 @@ class Workdir:
     for key, digest in _digests(settings, vocabulary).items():
       if key not in saved or not np.array_equal(saved[key], digest):
         raise WorkdirError(
-          f'{self.folder / key.removesuffix(_DIGEST)}: was changed, or is of '
-          f'another run: expected the file that {path.name} was written with'
+          f'{self.folder / key.removesuffix(_DIGEST)}: was changed or belongs '
+          f'to another run: expected the file written with {path.name}'
         )
     return data
 
   def checkpoints(self, *, writing: bool) -> checkpoints_lib.Checkpoints:
-    """Opens the checkpoints, as a context manager.
+    """Opens the checkpoints. Use the result as a context manager.
 
-    They are tied to data.npz, and through it to the settings and labels.
+    Each checkpoint stores the SHA-256 of data.npz, which stores the SHA-256 of
+    the settings and labels.
 
     Args:
       writing: whether checkpoints will be saved.
@@ -196,15 +199,17 @@ class Workdir:
     )
 
   def best_params(self, shapes: Any) -> tuple[Any, int]:
-    """Reads the parameters of the best checkpoint; no optimizer state.
+    """Reads the parameters of the best checkpoint.
 
     Args:
-      shapes: the parameters' shapes and dtypes, `encoder.param_shapes`.
+      shapes: the shapes and dtypes of the parameters, from
+        `encoder.param_shapes`.
 
     Returns:
-      A tree of NumPy arrays, and the step of the checkpoint.
+      A tree of NumPy arrays, then the step of the checkpoint.
 
     Raises:
+      WorkdirError: data.npz cannot be read.
       checkpoints.CheckpointError: there is no checkpoint, or none is usable.
     """
     with self.checkpoints(writing=False) as checkpoints:
@@ -219,11 +224,14 @@ class Workdir:
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
     """Writes results.json for the test split, else results_<split>.json.
 
+    Args:
+      results: the results of a task. `split` is one of the keys.
+
     Returns:
       The path of the file.
 
     Raises:
-      atomic_files.WriteError: it cannot be written.
+      atomic_files.WriteError: the file cannot be written.
     """
     split = results['split']
     name = 'results.json' if split == 'test' else f'results_{split}.json'
@@ -255,9 +263,10 @@ class Workdir:
 def _digests(
   settings: dict[str, Any], vocabulary: vocabulary_lib.Vocabulary
 ) -> dict[str, np.ndarray]:
-  """Returns the SHA-256 of settings and labels for data.npz: uint8 [32] each.
+  """Computes the SHA-256 of the settings and of the labels, uint8 [32] each.
 
-  Settings that may change between runs are left out; formatting is ignored.
+  Fields in `config.RUNTIME_FIELDS` and the formatting of the files have no
+  effect.
   """
   fixed = config_lib.flatten(ml_collections.ConfigDict(settings))
   for field in config_lib.RUNTIME_FIELDS:

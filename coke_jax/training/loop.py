@@ -213,7 +213,7 @@ class Trainer:
         raise TrainingError(
           f'step {step}: loss {loss}, gradient norm {norm}, learning rate '
           f'{self._log.learning_rate(step):.3g}: not finite, so training '
-          f'stopped and no parameters from then on were saved; {ADVICE}'
+          f'stopped without saving the parameters after this step; {ADVICE}'
         )
 
   def _save(self) -> None:
@@ -224,7 +224,7 @@ class Trainer:
       if not np.isfinite(leaf).all():
         raise TrainingError(
           f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
-          f'after it, so training stopped and nothing from then on was saved; '
+          'after this step, so training stopped without saving this step; '
           f'{ADVICE}'
         )
     progress.losses, progress.norms = self._log.losses, self._log.norms

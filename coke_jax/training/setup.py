@@ -53,8 +53,8 @@ class Setup:
     if config.train.early_stopping_validations and not len(task.data.valid):
       raise config_lib.ConfigError(
         f'config.train.early_stopping_validations is '
-        f'{config.train.early_stopping_validations}: expected 0: the valid '
-        'split is empty'
+        f'{config.train.early_stopping_validations}: expected 0, because the '
+        'valid split is empty'
       )
 
   def steps(self, epochs: float) -> int:

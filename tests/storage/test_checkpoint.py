@@ -574,10 +574,10 @@ def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
     state, metadata = checkpoints.latest(TEMPLATE)
     assert metadata['step'] == 3
     assert_same(state, state_of(3))
-    assert 'step 9 is the one of step 3, under another name' in caplog.text
+    assert 'step 9 is a renamed checkpoint of step 3' in caplog.text
     state, metadata = checkpoints.best(TEMPLATE)
     assert metadata['step'] == 3  # not the numbers of step 2 as those of step 1
-    assert 'step 1 is the one of step 2, under another name' in caplog.text
+    assert 'step 1 is a renamed checkpoint of step 2' in caplog.text
   with checkpoints_lib.Checkpoints(tmp_path, writing=True) as checkpoints:
     checkpoints.latest(TEMPLATE)
     checkpoints.save(4, state_of(4), metadata_of(4, 4))

@@ -143,6 +143,6 @@ def test_a_tree_is_compared_by_path(tmp_path):
   checksums.compare(tmp_path, listed, 'a test')
   (tmp_path / 'd' / 'e' / 'x').write_bytes(b'3')
   with pytest.raises(
-    checksums.ChecksumError, match=r'd/e/x: is damaged: .*, as a test says'
+    checksums.ChecksumError, match=r'd/e/x: is damaged: .*, as in a test'
   ):
     checksums.compare(tmp_path, listed, 'a test')
