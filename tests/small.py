@@ -37,7 +37,12 @@ SPLITS = graph.SPLITS
 def labels(
   entities: Sequence[str] | int, relations: Sequence[str] | int
 ) -> vocabulary.Vocabulary:
-  """Returns a vocabulary of these labels, or of this many: `e00` .., `r0` .."""
+  """Returns a vocabulary.
+
+  Args:
+    entities: the labels, or their number. A number gives `e00`, `e01`, ...
+    relations: the labels, or their number. A number gives `r0`, `r1`, ...
+  """
   if isinstance(entities, int):
     entities = [f'e{i:02}' for i in range(entities)]
   if isinstance(relations, int):
@@ -54,16 +59,18 @@ def random_graph(
   unseen: int = 0,
   repeats: bool = True,
 ) -> graph.KnowledgeGraph:
-  """Draws a graph whose triples have no pattern.
+  """Draws a graph whose triples are independent.
 
   Args:
-    seed: of the random numbers.
-    sizes: triples drawn for train, valid and test; a split of 0 is empty.
-    entities: labels, or how many.
-    relations: labels, or how many.
-    unseen: the last entities, as many as this, are in no training triple.
-    repeats: whether splits also hold duplicates, and valid and test triples of
-      other splits.
+    seed: the seed of the random numbers.
+    sizes: the number of triples drawn for train, valid and test. If it is 0,
+      the split is empty, also with `repeats`.
+    entities: the labels, or their number.
+    relations: the labels, or their number.
+    unseen: number of entities that are in no training triple. These are the
+      last ones.
+    repeats: whether to add some duplicates to each split, some training triples
+      to valid and test, and a triple of valid to test.
   """
   words = labels(entities, relations)
   generator = np.random.default_rng(seed)
@@ -97,9 +104,9 @@ def write_splits(
   """Writes `<split>.txt` for train, valid and test, and returns the folder.
 
   Args:
-    folder: created if missing.
-    **splits: labelled triples by split. A split that is not given is an empty
-      file.
+    folder: the folder. It is created if it is missing.
+    **splits: labelled triples by split. The file of a split that is not given
+      is empty.
   """
   folder.mkdir(parents=True, exist_ok=True)
   for split in {**dict.fromkeys(SPLITS, ()), **splits}:
@@ -112,7 +119,7 @@ def config(**groups: Mapping[str, Any]) -> ml_collections.ConfigDict:
   """Returns a config that trains one small block for three epochs.
 
   Args:
-    **groups: changed fields by group, as in `train={'rows': 'query'}`.
+    **groups: changed fields by group, for example `train={'rows': 'query'}`.
   """
   made = config_lib.default_config()
   made.data.name = 'random'
@@ -134,7 +141,7 @@ def create_workdir(
   settings: ml_collections.ConfigDict | None = None,
   data: arrays.DataSet | None = None,
 ) -> workdir.Workdir:
-  """Creates a work folder as it is before the first checkpoint."""
+  """Creates the work folder of a run that has no checkpoint yet."""
   created = workdir.Workdir(folder)
   with created.locked():
     created.create(settings or config(), data or random_graph())
@@ -179,16 +186,17 @@ def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
 
 
 class TableModel:
-  """Scores that are sums of small integers, one for each token and place.
+  """A model whose score is a sum of small integers, one for each token.
 
-  The hidden state of a token is its id, its place and the layer.
+  The integer depends on the token, its position and the candidate. The hidden
+  state of a token is its id, its position and the layer.
 
   Attributes:
-    tables: the parameters: for each of K places float32 [tokens, V], integers
-      from 0 to `levels` - 1. The fewer levels, the more ties. There are several
-      arrays because of a known issue of pmap (jax 0.10.2): `in_axes` is
-      misapplied if three arguments hold three arrays in all.
-    traces: how often it was traced, that is, compiled.
+    tables: the parameters. For each of K positions float32 [tokens, V], which
+      are integers from 0 to `levels` - 1. Fewer levels give more ties. There is
+      one array per position because of a known issue of pmap (jax 0.10.2):
+      `in_axes` is misapplied if three arguments contain three arrays in all.
+    traces: how often the model was traced, which equals the compilations.
   """
 
   num_layers = 2
@@ -255,7 +263,10 @@ def with_labels(
   entities: Sequence[str] = ENTITIES,
   relations: Sequence[str] = RELATIONS,
 ) -> model_lib.Model:
-  """Returns a model of `random_graph()` under other labels, not recompiled."""
+  """Returns a copy of a model in which `random_graph()` has other labels.
+
+  The copy shares the compiled programs of the model.
+  """
   renamed = copy.copy(model)
   renamed.data = random_graph(entities=entities, relations=relations)
   renamed.parser = parser.Parser(renamed.data.vocabulary, model.max_path_length)
@@ -266,7 +277,12 @@ def with_labels(
 def run_script(
   path: str | os.PathLike[str], *arguments: object, devices: int
 ) -> None:
-  """Runs a Python file in a process of its own with this many CPU devices.
+  """Runs a Python file in a separate process.
+
+  Args:
+    path: the file.
+    *arguments: the arguments of the file.
+    devices: the number of CPU devices of the process.
 
   Raises:
     subprocess.CalledProcessError: the file ends with an error.
@@ -290,7 +306,7 @@ def run_script(
 
 
 def scores_by_hand(model, question):
-  """Returns a table model's scores [V] of a question, and their log-softmax."""
+  """Returns the scores [V] of a table model, and the log-softmax of them."""
   tables = model.encoder.tables
   words = model.data.vocabulary
   ids = [words.mask_id if label == '?' else None for label in question]
@@ -315,7 +331,7 @@ def scores_by_hand(model, question):
 def facts(data, *splits):
   """Returns the labelled triples of splits.
 
-  The facts of path data are the paths of one relation, in both directions.
+  For path data, these are the paths with a single relation and their inverses.
   """
   words = data.vocabulary
   found = set()
@@ -346,7 +362,10 @@ def reached(edges, question):
 
 
 def known_in(data, question, label):
-  """Returns the first split that gives an answer, together with train."""
+  """Returns the first split with which a label is a known answer.
+
+  Training triples are always used. Returns an empty string if no split is left.
+  """
   for split in SPLITS:
     if label in reached(facts(data, 'train', split), question):
       return split
@@ -354,7 +373,11 @@ def known_in(data, question, label):
 
 
 def ends(data, question, *splits):
-  """Returns the entities next to the question's last relation in a fact."""
+  """Returns the candidates for `?` under type matching.
+
+  They occur in a triple of train or of the given splits, with the relation next
+  to `?`, on the side of `?`.
+  """
   edges = facts(data, 'train', *splits)
   if question[0] == '?':
     return {h for h, r, _ in edges if r == question[1]}
@@ -367,7 +390,7 @@ def both_sides(fact):
 
 
 def every_question(relations=RELATIONS, entities=ENTITIES):
-  """Returns all questions of one relation, for the tail and for the head."""
+  """Returns all questions with a single relation, for the tail and the head."""
   return [
     question
     for entity, relation in itertools.product(entities, relations)

@@ -1,4 +1,4 @@
-"""Tests of the structure of `coke_jax`: which package may import which."""
+"""Checks which packages of `coke_jax` may import which other packages."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / 'coke_jax'
 
-# A package imports packages of the levels below it, and none beside it.
+# A package may import packages of lower levels, but none of its own level.
 LEVELS = (
   {'main'},
   {'cli'},
@@ -20,7 +20,7 @@ LEVELS = (
   {'config_checks'},
   {'model', 'errors', 'version'},
 )
-# On top of a package of their own level: (importing, imported).
+# Exceptions, in which both packages have the same level: (importing, imported).
 NEIGHBOURS = {('analysis', 'predict'), ('plots', 'predict')}
 
 DEVICE_WORDS = {
@@ -60,7 +60,7 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob('*.py'))}
 
 
 def package_of(module: str) -> str:
-  """Returns `data` for `coke_jax.data.graph`; empty for `coke_jax` itself."""
+  """Returns `data` for `coke_jax.data.graph`, '' for `coke_jax` itself."""
   return ''.join(module.split('.')[1:2])
 
 
@@ -75,7 +75,7 @@ def tree(module: str) -> ast.Module:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-  """Returns the full names of all that a module imports, also in functions."""
+  """Returns the full names of a module's imports, also those in functions."""
   found: set[str] = set()
   for node in ast.walk(tree(module)):
     if isinstance(node, ast.Import):
@@ -112,7 +112,7 @@ def internal(module: str) -> set[str]:
 
 
 def reached(module: str) -> set[str]:
-  """Returns the modules of `coke_jax` that are imported along with one."""
+  """Returns the modules that a module imports directly or indirectly."""
   found: set[str] = set()
   waiting = [module]
   while waiting:
@@ -126,7 +126,7 @@ def level(package: str) -> int:
   """Returns the level of a package, 0 for the lowest.
 
   Raises:
-    AssertionError: `LEVELS` does not name the package.
+    AssertionError: the package is not in `LEVELS`.
   """
   for number, packages in enumerate(reversed(LEVELS)):
     if package in packages:
@@ -268,7 +268,7 @@ def test_parallel_imports_only_errors():
 
 
 def test_the_numerical_core_has_no_config_and_no_files():
-  """Arrays in, arrays out."""
+  """The model and its metrics have arrays as arguments and results."""
   core = [*modules_of('model'), 'coke_jax.evaluate.counting']
   core.append('coke_jax.training.optimizer')
   check(
@@ -287,7 +287,7 @@ def test_the_numerical_core_has_no_config_and_no_files():
 
 
 def test_the_public_model_has_no_config_and_no_files():
-  """A `Model` is made of arrays and labels; `load` reads the files."""
+  """A `Model` is created from arrays and labels. `load` reads the files."""
   modules = [
     f'coke_jax.predict.{name}'
     for name in ('model', 'scorer', 'questions', 'records')
@@ -319,7 +319,7 @@ def test_only_the_command_line_reads_flags():
 
 
 def test_main_has_no_logic():
-  """It defines flags and calls the command line."""
+  """Main only defines the flags and calls `coke_jax.cli`."""
   used = libraries('coke_jax.main')
   assert not used & {'jax', 'flax', 'optax', 'numpy', 'scipy'}
   lines = MODULES['coke_jax.main'].read_text(encoding='utf-8').splitlines()
@@ -327,7 +327,7 @@ def test_main_has_no_logic():
 
 
 def test_no_file_can_run_code():
-  """Nothing unpickles, evaluates text or loads arrays with pickle."""
+  """No module unpickles data, evaluates text or loads arrays with pickle."""
   problems = [
     f'{module} imports {library}'
     for module in MODULES

@@ -33,8 +33,8 @@ CONFIGS = {
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
 }
-# Name of the config -> number of blocks, dropout, target mass and epochs in the
-# paper; for path queries, in the authors' implementation.
+# Name of the config -> number of blocks, dropout, target mass and epochs. Those
+# for path queries are from the authors' implementation, others from the paper.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),
   'wn18': (12, 0.2, 0.2, 600),
@@ -64,7 +64,7 @@ def test_config(name):
   assert config_lib.from_dict(config.to_dict()).to_dict() == config.to_dict()
   dataset, millions = CONFIGS[name]
   assert config.data.name == dataset
-  # The config for one's own graph is tried with the sizes of CoDEx-S.
+  # The config for users' own graphs is tested with the sizes of CoDEx-S.
   published = benchmarks.BENCHMARKS['CoDEx-S' if dataset == 'mine' else dataset]
   relations = published.relations * (2 if config.data.kind == 'walks' else 1)
   labels = vocabulary.Vocabulary(

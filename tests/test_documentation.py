@@ -1,4 +1,4 @@
-"""The documentation covers the code, and its local links lead somewhere."""
+"""Checks that the documentation is complete and its local links are valid."""
 
 import importlib.util
 import pathlib
@@ -22,7 +22,7 @@ CODE = re.compile(r'^```.*?^```$', re.M | re.S)
 
 @pytest.fixture(scope='module')
 def generated():
-  """The generated pages: path below docs/ -> Markdown."""
+  """Returns the Markdown of each generated page by its path below docs/."""
   path = ROOT / 'docs' / 'generated_pages.py'
   spec = importlib.util.spec_from_file_location('generated_pages', path)
   module = importlib.util.module_from_spec(spec)

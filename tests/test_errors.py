@@ -20,7 +20,8 @@ def test_every_error_class_is_a_coke_error():
   assert {
     value for value in raised if not issubclass(value, coke_jax.CokeError)
   } == set()
-  # Each is also a built-in exception, for code that does not use coke_jax.
+  # Each also has a built-in base class, such as ValueError, that callers can
+  # catch without importing coke_jax.
   for error in raised - {coke_jax.CokeError}:
     assert issubclass(
       error, (ValueError, RuntimeError, OSError, ArithmeticError)

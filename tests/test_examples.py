@@ -1,4 +1,4 @@
-"""The examples in README.md and docs/ print what the pages show."""
+"""Checks that the examples in README.md and docs/ print the output shown."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ PAGES = {
 
 
 def with_output(page, language):
-  """Returns (code, output) of the blocks that are followed by their output."""
+  """Returns (code, output) of each code block that has an output block."""
   blocks = list(BLOCK.finditer(PAGES[page]))
   found = []
   for block, following in itertools.pairwise(blocks):
@@ -58,7 +58,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
 
 
 def close_enough(cell, expected):
-  """Whether texts are equal, or numbers equal up to rounding."""
+  """Returns whether texts are equal, or numbers are equal up to rounding."""
   try:
     return abs(float(cell) - float(expected)) < 1e-4 * abs(float(expected))
   except ValueError:

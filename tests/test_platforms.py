@@ -1,4 +1,4 @@
-"""Tests that the device code lowers for GPUs and TPUs on any machine."""
+"""Checks on a CPU that programs can be lowered for GPUs and TPUs."""
 
 import jax
 import jax.export
@@ -15,14 +15,14 @@ from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
 PLATFORMS = ('cuda', 'tpu')
-TWO_BLOCKS = {'num_layers': 2}  # the last one computes one position only
+TWO_BLOCKS = {'num_layers': 2}  # The last block computes a single position.
 
 
 @pytest.fixture
 def exported(monkeypatch):
-  """Lowers every call that is mapped over devices, and records the programs.
+  """Replaces `map_devices`, so that calls lower their program and return zeros.
 
-  Nothing is compiled or run. The calls return zeros.
+  Returns the list of the lowered programs. Nothing is compiled or run.
   """
   original, found = parallel.map_devices, []
 
@@ -45,7 +45,7 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Checks for a program for each platform, with all of these operations."""
+  """Checks that each platform has programs and each has all operations."""
   assert {program.platforms for program in found} == {
     (platform,) for platform in PLATFORMS
   }
@@ -53,7 +53,7 @@ def check(found, words):
     text = program.mlir_module()
     for word in words:
       assert f'stablehlo.{word}' in text
-    assert 'custom_call @lapack' not in text  # LAPACK runs on CPUs only
+    assert 'custom_call @lapack' not in text  # LAPACK runs only on CPUs.
 
 
 @pytest.mark.parametrize(

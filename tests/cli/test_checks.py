@@ -1,4 +1,4 @@
-"""Output never replaces the input file or a file of the model."""
+"""Checks that output cannot replace the input or a file of the model."""
 
 import shutil
 

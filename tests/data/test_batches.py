@@ -1,4 +1,4 @@
-"""Epochs of batches: every instance once, in an order by (seed, epoch)."""
+"""Checks that an epoch has each instance once, ordered by (seed, epoch)."""
 
 import collections
 import itertools
@@ -22,7 +22,7 @@ def triple_queries(count: int, seed: int = 0) -> queries.Queries:
 
 
 def path_queries(count: int, seed: int = 0) -> queries.Queries:
-  """Returns path queries of 3 to 7 tokens with 1 to 4 answers each."""
+  """Returns path queries with 3 to 7 tokens and 1 to 4 answers each."""
   generator = np.random.default_rng(seed)
   tokens = np.full((count, 7), PAD, dtype=np.int32)
   position = np.zeros(count, dtype=np.int32)
@@ -53,7 +53,7 @@ def instances(made: queries.Queries) -> collections.Counter:
 
 
 def instances_of_batches(epoch: list[batches.Batch]) -> collections.Counter:
-  """Counts the instances of an epoch like `instances`, and checks batches."""
+  """Checks the batches of an epoch, and counts their instances."""
   seen: collections.Counter = collections.Counter()
   for batch in epoch:
     assert set(batch) == {'tokens', 'mask_position', 'answers'}
@@ -69,7 +69,7 @@ def instances_of_batches(epoch: list[batches.Batch]) -> collections.Counter:
         len(answers) - len(given)
       )
       if given:
-        assert PAD not in tokens  # all rows of a batch have one length
+        assert PAD not in tokens  # All rows of a batch have the same length.
         assert tokens[position] == MASK
         seen.update((tuple(tokens), answer) for answer in given)
       else:
@@ -188,7 +188,7 @@ def test_a_stack_is_padded_with_zeros():
 def test_seed_and_epoch_determine_the_order(made):
   data = batches.TrainingSet(made, 8, PAD, 7)
   first = list(data.epoch(4))
-  for _ in data.epoch(9):  # other epochs before it make no difference
+  for _ in data.epoch(9):  # An epoch before it has no effect.
     pass
   assert equal(first, list(data.epoch(4)))
   again = batches.TrainingSet(made, 8, PAD, 7)
@@ -233,7 +233,7 @@ def test_a_batch_can_be_larger_than_the_data():
 
 
 def test_yielded_batches_do_not_share_memory():
-  """The transfer of a batch to the device can outlast the next `next()`."""
+  """A batch may still be copied to the device when the next one is built."""
   data = batches.TrainingSet(triple_queries(20), 8, PAD, 0)
   epoch = list(data.epoch(0))
   before = [batch['tokens'].copy() for batch in epoch]

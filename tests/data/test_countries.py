@@ -1,4 +1,4 @@
-"""The countries graph: clean labels, sound splits, and a true README."""
+"""Checks the labels, splits, facts and README of the countries graph."""
 
 import collections
 import pathlib
@@ -78,7 +78,7 @@ def test_both_directions_of_a_border_are_together(split: str) -> None:
 
 
 def test_one_label_means_one_kind_of_thing() -> None:
-  """No entity is the tail of two relations of different kinds."""
+  """A label is not a country in one triple and, say, a language in another."""
   kinds = {
     'borders': 'country',
     'part_of': 'region or subregion',

@@ -1,4 +1,4 @@
-"""The vocabulary, graphs read from files, and their published counts."""
+"""Tests of vocabularies, of graphs read from files, and of published counts."""
 
 import hypothesis
 import numpy as np
@@ -11,8 +11,8 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
 
-# Name -> entities, relations, lines of train, valid and test, and triples of
-# valid and test with an entity unseen in train.
+# Name -> number of entities, of relations, of lines in train, valid and test,
+# and of valid and test triples with an entity unseen in train.
 PUBLISHED = {
   'FB15k': (14_951, 1_345, (483_142, 50_000, 59_071), (0, 0)),
   'WN18': (40_943, 18, (141_442, 5_000, 5_000), (0, 0)),
@@ -248,5 +248,5 @@ def test_published_counts(name, benchmark_folder):
   )
   seen = len(np.unique(read.train[:, [0, 2]]))
   assert entities - seen == UNSEEN_ENTITIES.get(name, 0)
-  if name.startswith('WN'):  # leading zeros are kept
+  if name.startswith('WN'):  # Leading zeros of labels are kept.
     assert all(len(label) == 8 for label in read.vocabulary.entities)

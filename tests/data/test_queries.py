@@ -1,4 +1,4 @@
-"""Queries against plain Python lists and sets."""
+"""Compares queries with plain Python lists and sets."""
 
 import hypothesis
 import numpy as np
@@ -40,7 +40,7 @@ def rows_of(made: queries.Queries) -> list[Row]:
 
 
 def check(made: queries.Queries) -> None:
-  """Checks dtypes and shapes, one MASK per row, and PAD on the right."""
+  """Checks dtypes, shapes, the single MASK of each row, and its padding."""
   assert made.tokens.dtype == np.int32
   assert made.mask_position.dtype == np.int32
   assert made.indptr.dtype == np.int64
@@ -56,7 +56,7 @@ def check(made: queries.Queries) -> None:
   assert (padded[:, 1:] >= padded[:, :-1]).all()
 
 
-# The tokens of a path query of 1 to 3 relations, either end masked.
+# The tokens of a path query with 1 to 3 relations. Either end is masked.
 _SEQUENCE = st.builds(
   lambda entity, relations, masks_head: (
     (MASK, *relations, entity) if masks_head else (entity, *relations, MASK)

@@ -1,4 +1,4 @@
-"""The user's cache folder follows the XDG specification."""
+"""Checks that the cache folder follows the XDG specification."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""The options of the model beyond the paper, such as the composition."""
+"""Tests of the model's options that the paper lacks, such as composition."""
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ def tables():
 
 
 def test_the_input_by_hand(tables):
-  """Each position of each sequence against complex numbers of NumPy."""
+  """Computes the input at each position with complex numbers of NumPy."""
   got = input_embedding.embed_tokens(TOKENS, TOKENS != PAD, V, **tables)
   for row, (tokens, known, relations, head_query) in enumerate(SEQUENCES):
     product = as_complex(tables['elements'][known])
@@ -136,7 +136,8 @@ def test_without_prediction_head_the_state_meets_the_entities():
 def test_initial_deviations():
   model = small.coke(num_entities=400, hidden_size=64, num_heads=2, **OPTIONS)
   params = encoder.init_params(model, 0)
-  # Values beyond two standard deviations are drawn again, which leaves 0.88.
+  # Values beyond two standard deviations are drawn again. This reduces the
+  # standard deviation by the factor 0.88.
   for leaf, stddev in (
     (params['element_embedding'], 0.1),
     (params['composition_embedding'], 1.0),
@@ -254,7 +255,7 @@ def test_a_trained_model_is_exported_and_loaded(tmp_path):
 
 
 def test_instances_and_queries_have_the_same_gradient():
-  """Without dropout, a batch of all rows gives the same loss in both modes."""
+  """Without dropout, a batch of all rows has the same loss in both modes."""
   data = small.random_graph(repeats=False)
   made = queries.from_triples(data.train, data.vocabulary)
   model = small.coke(**{**OPTIONS, 'input_dropout': 0.0, 'output_dropout': 0.0})

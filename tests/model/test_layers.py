@@ -1,4 +1,4 @@
-"""Statistics of dropout and of the hash that it uses."""
+"""Tests the statistics of dropout and of its hash function."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,8 @@ def test_dropout_rate_and_scale(rate):
   zeros = (values == 0).mean()
   assert abs(zeros - rate) < 5 * (rate * (1 - rate) / values.size) ** 0.5
   np.testing.assert_allclose(values[values != 0], 1 / (1 - rate), rtol=2e-4)
-  # Neighbors are independent, and so are the halves of the random words.
+  # Neighbouring values are independent. The two halves of each random word are
+  # independent, too.
   kept = values != 0
   for other in (np.roll(kept, 50, axis=-1), np.roll(kept, 1, axis=0)):
     both = (kept & other).mean()
@@ -32,14 +33,14 @@ def test_dropout_rate_and_scale(rate):
 
 @pytest.mark.parametrize('rate', [0.1, 0.5])
 def test_dropout_is_independent_over_places_and_keys(rate):
-  """Statistics agree with independent draws within five deviations."""
+  """Statistics differ from their expectation by less than five deviations."""
   steps, rows, width = 40, 64, 256
   keys = jax.random.split(jax.random.key(3), steps)
   threshold = np.uint32(round(rate * 2**32))
   dropped = np.stack(
     [layers.hash_bits(key, (rows, width)) < threshold for key in keys]
   )
-  # Over rows, over columns, and over keys.
+  # The axes are keys, rows and columns.
   for axis, size in enumerate(dropped.shape):
     others = tuple(other for other in range(3) if other != axis)
     draws = dropped.size // size

@@ -45,7 +45,7 @@ def test_equals_the_full_distribution(seed, rows, entities, most, target_mass):
 
 
 def test_a_higher_target_mass_rewards_the_answer_more():
-  """`target_mass` is the mass on the answer, not the mass taken from it."""
+  """`target_mass` is the answer's probability in the target distribution."""
   unsure = jnp.zeros((1, 4))
   sure = jnp.array([[2.0, 0.0, 0.0, 0.0]])
   answer = jnp.array([[0]])

@@ -194,7 +194,7 @@ def test_dropout_differs_between_rows():
     )
 
   first = np.asarray(run(0))
-  assert len(np.unique(first[:, 0])) == 4  # equal rows, different dropout
+  assert len(np.unique(first[:, 0])) == 4  # Equal rows have different dropout.
   np.testing.assert_array_equal(first, run(0))
   assert not np.array_equal(first, run(1))
 

@@ -1,4 +1,4 @@
-"""Trainings with extreme numbers and sizes: they end well or with an error."""
+"""Checks that training with extreme numbers and sizes succeeds or raises."""
 
 import json
 import math
@@ -19,7 +19,7 @@ RING = [(f'e{i}', 'r', f'e{(i + 1) % 6}') for i in range(6)]
 
 
 def small_config(folder, *, train=RING, valid=(), test=(), **settings):
-  """Returns a small config, and writes its triples to `folder`."""
+  """Writes triples to a folder, and returns a small config that reads them."""
   data = small.write_splits(
     folder / 'data', train=train, valid=valid, test=test
   )
@@ -45,7 +45,7 @@ def results(work: pathlib.Path) -> dict:
 
 
 def saved_leaves(folder, config) -> list[np.ndarray]:
-  """Returns the arrays of the newest checkpoint; none without a checkpoint."""
+  """Returns the arrays of the newest checkpoint, or [] if there is none."""
   place = workdir.Workdir(folder / 'work')
   coke = tasks.build_model(config, place.data().vocabulary)
   optimizer, _ = setup_lib.build_optimizer(config, 1)
@@ -60,7 +60,7 @@ def saved_leaves(folder, config) -> list[np.ndarray]:
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
 @pytest.mark.parametrize('rate', [1e4, 1e38])
 def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
-  """Training stays finite or stops with an error; no NaN is saved."""
+  """Training stays finite or stops with an error. No NaN is saved."""
   config = small_config(
     tmp_path,
     valid=RING[:2],
@@ -93,7 +93,7 @@ def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
 def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
   tmp_path, monkeypatch
 ):
-  """The loss is finite, but the parameters after the step are not."""
+  """The loss is finite, but the parameters after the step are not finite."""
   config = small_config(tmp_path, **{'train.learning_rate': 3e38})
   config.train.clip_norm = 0.0
   monkeypatch.setattr(progress_log.TrainingLog, 'fetch', lambda self: [])
@@ -129,7 +129,7 @@ def test_one_relation_and_a_batch_larger_than_the_data(tmp_path):
     tmp_path, valid=RING[:1], test=RING[1:2], **{'train.batch_size': 64}
   )
   work = train(tmp_path, config)
-  assert len(losses(work)) == 3  # one step an epoch
+  assert len(losses(work)) == 3  # one step in each epoch
   assert results(work)['queries'] == 2
 
 
@@ -148,7 +148,7 @@ def test_no_train_split(tmp_path):
 
 
 def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
-  """Every triple is known, so the gold answer is the only candidate."""
+  """All triples are known, so the correct answer is the only candidate."""
   names = ['hub', 'a', 'b', 'c']
   everything = [(one, 'likes', other) for one in names for other in names]
   config = small_config(
@@ -165,7 +165,7 @@ def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
 
 
 def test_paths_with_all_candidates_reached(tmp_path):
-  """Without negatives all queries are trivial and there is no metric."""
+  """If there are no negatives, all queries are trivial and have no metric."""
   lines = [('a', 'r', 'b'), ('b', 'r', 'a'), ('a', 'r', 'a'), ('b', 'r', 'b')]
   config = small_config(
     tmp_path, train=lines, valid=lines[:1], test=lines[:2],
