@@ -1,4 +1,4 @@
-"""Traversal and candidate sets against brute force over plain Python sets."""
+"""Compares traversals and candidate sets with loops over Python sets."""
 
 import itertools
 import lzma
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coke_jax.data import adjacency, deduction, path_files, paths, vocabulary
 from coke_jax.evaluate import path_negatives
 
-ENTITIES = 7  # the last one has no edge
+ENTITIES = 7  # The last entity has no edge.
 RELATIONS = 3  # relation r + RELATIONS is the inverse of r
 INVERSE = (np.arange(2 * RELATIONS) + RELATIONS) % (2 * RELATIONS)
 
@@ -34,7 +34,7 @@ path_rows = st.lists(
 
 
 def both_directions(triples):
-  """Returns all edges as a set, inverse ones included."""
+  """Returns the set of all edges and their inverses."""
   found = set()
   for head, relation, tail in triples:
     found.add((head, relation, tail))
@@ -43,7 +43,7 @@ def both_directions(triples):
 
 
 def walk(graph, source, steps):
-  """Returns all entities reached, by a loop over all edges at every step."""
+  """Returns the entities that a path reaches, by loops over all edges."""
   reached = {source}
   for step in steps:
     reached = {t for (h, r, t) in graph if h in reached and r == step}
@@ -161,7 +161,8 @@ def test_evaluation_sets_equal_brute_force(train, single, rows):
 
 
 def test_by_hand():
-  # 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1, a loop 3 -r-> 3; 6 is isolated.
+  # 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1 and a loop 3 -r-> 3. Entity 6 has
+  # no edge.
   built = build([(0, 0, 1), (1, 0, 2), (0, 1, 1), (0, 0, 1), (3, 0, 3)])
   queries = [
     (0, [0], {1}),
@@ -181,7 +182,7 @@ def test_by_hand():
     itertools.pairwise(indptr), queries, strict=True
   ):
     assert set(indices[low:high].tolist()) == expected
-  assert len(np.unique(sets.set_of)) < len(queries)  # equal sets are shared
+  assert len(np.unique(sets.set_of)) < len(queries)  # Equal sets are shared.
   assert built.candidates(0).tolist() == [1, 2, 3]
   assert built.candidates(3).tolist() == [0, 1, 3]
 
@@ -247,7 +248,7 @@ def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
       data.inverse,
     )
     assert (deducible == data.deduction[split]).all()
-  # `sets` is now that of the test split.
+  # After the loop, `sets` are the sets of the test split.
   for row in range(0, len(data.test), 50):
     reached = {int(data.test.source[row])}
     for step in data.test.relations[row, : data.test.length[row]].tolist():

@@ -1,4 +1,4 @@
-"""Path data: reading, queries, keys, the cache, and the published counts."""
+"""Tests of path data: reading, queries, keys, cache and published counts."""
 
 import bz2
 import gzip
@@ -284,7 +284,7 @@ def as_set(rows, width):
 )
 @settings(deadline=None)
 def test_keys_are_equal_where_paths_are(rows, cut, far):
-  # `far` makes the ids so large that keys would overflow without renumbering.
+  # `far` is so large that the keys would overflow if ids were not renumbered.
   rows = [(s + far, [r + far for r in steps], t) for s, steps, t in rows]
   sets = [as_set(rows[:cut], 3), as_set(rows[cut:], 3)]
   keys = np.concatenate(paths.path_keys(sets)).tolist()
@@ -448,7 +448,8 @@ def link_all_but_train(folder, target):
 
 def test_counts_of_wordnet(benchmark_folder, tmp_path):
   folder, expected = benchmark_folder('PathQueryWN'), WORDNET
-  # Walks follow edges only, so the single edges contain every entity of train.
+  # Reading only the single edges of train is faster. They contain all entities
+  # of train, because paths consist of such edges.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   assert text.count(b'\n') == expected['train_paths']
   single = [line for line in text.splitlines() if b',' not in line]
@@ -468,13 +469,13 @@ def test_counts_of_wordnet(benchmark_folder, tmp_path):
   lengths = np.bincount(data.test.length).tolist()
   assert lengths == [0, 10462, 6450, 9023, 10223, 10419]
   assert lengths[1] == expected['test_triples']
-  # The paper counts 2,602 single dev edges, four fewer than the files contain.
+  # The paper states 2,602 single edges in dev. The files contain four more.
   assert np.bincount(data.valid.length)[1] == 2606
 
 
 def test_counts_of_freebase(benchmark_folder, tmp_path):
   folder, expected = benchmark_folder('PathQueryFB'), FREEBASE
-  # Reading train takes half a minute, so dev is used in its place.
+  # Reading train takes half a minute, so the test reads dev instead.
   (tmp_path / 'train.xz').symlink_to(folder / 'dev.xz')
   link_all_but_train(folder, tmp_path)
   data = read(tmp_path)

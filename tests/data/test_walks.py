@@ -1,4 +1,4 @@
-"""Sampled walks: their distributions, and path data written and read back."""
+"""Tests the distributions of sampled walks, and writes and reads path data."""
 
 import collections
 import lzma
@@ -21,7 +21,7 @@ from coke_jax.data import (
 
 
 def make_graph(train, relations=('likes', 'knows')):
-  """Returns a graph of 6 entities whose valid and test splits are empty."""
+  """Returns a graph with 6 entities whose valid and test splits are empty."""
   empty = np.zeros((0, 3), np.int32)
   triples = np.array(train, dtype=np.int32)
   return graph.KnowledgeGraph(
@@ -112,9 +112,10 @@ def sample(triples, count, longest, seed=0, num_entities=6):
 
 
 def test_steps_draw_a_relation_and_then_a_tail(monkeypatch):
-  # Several chunks, the last one incomplete.
+  # The walks need several chunks. The last chunk is not full.
   monkeypatch.setattr(walks, 'WALKS_PER_CHUNK', 7001)
-  # From 0: three tails by relation 0 (one edge twice), one by relation 2.
+  # Entity 0 has three tails with relation 0 and one tail with relation 2. One
+  # of the triples is duplicated.
   triples = [(0, 0, 1), (0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 2, 4)]
   count = 60_000
   found = sample(triples, count, longest=2)
@@ -123,7 +124,7 @@ def test_steps_draw_a_relation_and_then_a_tail(monkeypatch):
   first = found.take(found.source == 0)
   share = (first.relations[:, 0] == 0).mean()
   assert share == pytest.approx(0.5, abs=0.02)
-  # From 1 the only edge leads back to 0, and from there to 1, 2, 3 and 4.
+  # The only edge of entity 1 leads to 0. The next one leads to 1, 2, 3 or 4.
   second = found.take(found.source == 1)
   assert (second.relations[:, 0] == 1).all()
   ends = np.bincount(second.target, minlength=5) / len(second)
@@ -199,7 +200,7 @@ def test_written_paths_are_read_back(tmp_path, layout):
     'test_induction',
   }
   back = path_files.read_paths(folder, 'toy', layout)
-  # Entities without edges are in no file, so ids can differ; labels cannot.
+  # Entities without edges are in no file, so ids can differ, but not labels.
   for split in graph.SPLITS:
     assert labelled(back, split) == labelled(data, split)
     if split != 'train':
@@ -270,4 +271,4 @@ def test_sampling_from_wordnet_gives_the_released_sizes(benchmark_folder):
     paths.path_keys([data.split(split) for split in graph.SPLITS])
   )
   keys.sort()
-  assert np.diff(keys).all()  # no duplicate within or between splits
+  assert np.diff(keys).all()  # No path is twice in a split or in two splits.

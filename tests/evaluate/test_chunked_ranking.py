@@ -1,4 +1,4 @@
-"""Ranks of a vocabulary whose scores do not fit in memory at once."""
+"""Tests of ranking in chunks, for scores that do not fit in memory at once."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def coke(num_entities, width):
 
 
 def random_queries(num_entities, count, seed):
-  """Returns tail queries with one answer each, and their known answers."""
+  """Returns tail queries with a single answer each, and their known answers."""
   generator = np.random.default_rng(seed)
   tokens = np.stack(
     [
@@ -92,7 +92,7 @@ def test_an_infinite_score_is_found_in_any_chunk():
 
 
 def test_ranks_are_the_same_in_chunks():
-  """Entities with equal embeddings tie, even in different chunks."""
+  """Entities with equal embeddings are ties, even in different chunks."""
   entities = 60
   coke_model = coke(entities, 8)
   params = small.random_params(coke_model, scale=1.0)
@@ -112,13 +112,13 @@ def test_ranks_are_the_same_in_chunks():
 
 
 def test_five_million_entities_fit():
-  """Ranks 300 queries and measures the memory, in a process of its own."""
+  """Ranks 300 queries in a separate process, and measures its memory."""
   done = subprocess.run(
     [sys.executable, __file__],
     env={
       **os.environ,
       'PYTHONPATH': str(small.TESTS),
-      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'false',  # It runs for long.
+      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'false',  # The programs run for long.
     },
     capture_output=True,
     text=True,
@@ -127,7 +127,7 @@ def test_five_million_entities_fit():
   assert done.returncode == 0, done.stderr
   measured = json.loads(done.stdout)
   assert measured['candidates'] == [MANY - 4] * 3
-  embeddings = 4 * 4 * MANY  # Bytes of float32 [V, 4].
+  embeddings = 4 * 4 * MANY  # bytes of float32 [V, 4]
   # All scores of a batch would take 256 x 5 million x 4 bytes = 5 GB.
   assert measured['grown'] < 3 * embeddings + 600 * 2**20
 

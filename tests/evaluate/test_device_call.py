@@ -1,4 +1,4 @@
-"""Padded and sharded calls against plain NumPy."""
+"""Compares padded and sharded calls with plain NumPy."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,13 +11,13 @@ DEVICES = parallel.num_devices()
 
 
 def double(params, batch):
-  """Returns the doubled rows, and the row sums plus a parameter."""
+  """Computes twice the rows, and the row sums plus a parameter."""
   total = batch['x'].sum(axis=1) + params[0][0]
   return {'double': 2 * batch['x'], 'total': total}, jnp.isfinite(total)
 
 
 def params():
-  """Several arrays, because of a known issue of pmap, see `parallel`."""
+  """Returns three arrays, because of a known issue of pmap: see `parallel`."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

@@ -1,4 +1,4 @@
-"""Path queries against a reference with sets in plain Python."""
+"""Compares the results for path queries with loops over Python sets."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ LONGEST = 3
 
 
 def random_data(seed):
-  """Draws random paths, with duplicates, over a random multigraph."""
+  """Draws random paths, some of them twice, in a random multigraph."""
   generator = np.random.default_rng(seed)
   labels = small.labels(ENTITIES, RELATIONS)
 
@@ -69,9 +69,9 @@ def edges_of(*sets):
 
 
 def quantile(edges, path, scores):
-  """Returns the quantile of a path's target and whether it is a hit at 10.
+  """Returns the quantile of a path's target, then whether it is a hit at 10.
 
-  None if there are no negatives.
+  Returns None if there are no negatives.
   """
   source, relations, target = path
   reached = {source}
@@ -148,8 +148,7 @@ def test_quantiles_by_hand():
   )
   metrics = path_queries.quantile_metrics(ranks)
   assert (metrics['queries'], metrics['trivial']) == (6, 1)
-  # 4 negatives, none above; 8, 2 above and 2 equal; 40, 9 above; 40, 10 above;
-  # none at all; 20, 9 above and 1 equal.
+  # An equal negative counts as half. The fifth query has no negatives.
   quantiles = [1, (8 - 3) / 8, 31 / 40, 30 / 40, (20 - 9.5) / 20]
   assert metrics['mean_quantile'] == pytest.approx(np.mean(quantiles))
   assert metrics['hits@10'] == pytest.approx(3 / 5)

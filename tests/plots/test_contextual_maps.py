@@ -1,4 +1,4 @@
-"""The triples selected for a map, and the measures of their hidden states."""
+"""Tests which triples a map shows, and the metrics of their hidden states."""
 
 import types
 
@@ -21,9 +21,10 @@ FIRST_FILM = len(DIRECTORS)
 
 
 def film_triples():
-  """Returns triples of 22 films and their directors, most in both directions.
+  """Returns triples of 22 films and their directors.
 
-  Films 0 to 11 are by Ann, 12 to 17 by Bob and 18 to 21 by Cid.
+  Most triples have an inverse. Films 0 to 11 are by Ann, 12 to 17 by Bob and 18
+  to 21 by Cid.
   """
   rows = []
   for film in range(22):

@@ -1,4 +1,4 @@
-"""Pictures: their content, reproducibility and legibility."""
+"""Tests that pictures are complete, reproducible and legible."""
 
 import json
 import pathlib
@@ -52,7 +52,7 @@ TRAINING = [
 
 
 def town_graph(num_towns=16):
-  """Returns a graph in which Ulm has many edges, with `$` in a label."""
+  """Returns a graph in which Ulm has many edges. A label contains `$`."""
   towns = ['Ulm', 'Köln', *(f'town_{i:02}' for i in range(num_towns))]
   rows = [(0, 0, town) for town in range(2, 2 + num_towns)]
   rows += [(town, 1, 0) for town in range(2, 2 + num_towns)]
@@ -78,7 +78,7 @@ class Fake:
 
 @pytest.fixture
 def run_folder(tmp_path):
-  """The work folder of a finished run, without parameters."""
+  """Returns the work folder of a finished run. It contains no parameters."""
   created = small.create_workdir(
     tmp_path / 'run', small.config(data={'name': 'towns'}), town_graph()
   )
@@ -176,7 +176,8 @@ def test_groups_have_distinct_styles_and_small_groups_are_grey():
   }
   pair = map_plots.group_styles(numbers | {'labels': ['one', 'two']})
   seen = {(style['facecolor'], style['edgecolor']) for style in pair[:12]}
-  assert len(seen) == 12  # colours alone, because markers show the relation
+  # The colours alone differ, because markers show the relation.
+  assert len(seen) == 12
 
 
 def test_an_inverse_has_the_same_colour_and_is_hollow():
@@ -192,9 +193,9 @@ def test_an_inverse_has_the_same_colour_and_is_hollow():
 def test_numbers_of_groups_do_not_hide_each_other():
   generator = np.random.default_rng(0)
   places = generator.normal(size=(60, 2)) * [1, 100]
-  groups = np.arange(60) % 6  # groups overlap completely
+  groups = np.arange(60) % 6  # The groups overlap completely.
   by_group = map_plots.number_positions(places, groups, 7)
-  assert list(by_group) == list(range(6))  # the seventh group has no points
+  assert list(by_group) == list(range(6))  # The seventh group has no points.
   found = np.array(list(by_group.values())) / np.ptp(places, axis=0)
   apart = np.linalg.norm(found[:, None] - found[None], axis=-1)
   assert apart[np.triu_indices(6, 1)].min() >= map_plots.NUMBER_SIZE

@@ -1,4 +1,4 @@
-"""Readable names of labels, one for each label."""
+"""Tests that each label gets a readable name of its own."""
 
 import lzma
 

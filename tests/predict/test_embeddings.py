@@ -1,4 +1,4 @@
-"""Contextual and static embeddings, and the files they are saved to."""
+"""Tests of contextual and static embeddings, and of their files."""
 
 import functools
 
@@ -24,7 +24,7 @@ D, K = 8, 5
 
 @pytest.fixture(scope='module')
 def model():
-  """Returns a CoKE for paths of up to three relations, not trained."""
+  """Returns an untrained CoKE for paths with up to three relations."""
   return small.coke_model(small.random_paths(), max_length=K, max_path_length=3)
 
 

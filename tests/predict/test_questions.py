@@ -1,4 +1,4 @@
-"""Labels as ids, and the errors of labels that cannot be read."""
+"""Tests the conversion of labels to ids, and the errors for wrong labels."""
 
 import numpy as np
 import pytest
@@ -128,7 +128,7 @@ def test_hints_can_be_left_out(parser):
 def test_an_entity_with_the_label_of_the_unknown():
   words = vocabulary.Vocabulary(('?', 'a', 'b'), ('r',))
   parser = parser_lib.Parser(words, 1)
-  # At the end of a question it is the unknown; elsewhere it is the entity.
+  # In a question or sequence, `?` is the unknown. In a fact, it is the entity.
   assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), 'head')
   assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), 'tail')
   with pytest.raises(questions.QuestionError, match='at one end'):

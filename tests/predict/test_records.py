@@ -1,4 +1,4 @@
-"""Records and their conversion to tables."""
+"""Tests of records and their conversion to tables."""
 
 import dataclasses
 import sys
@@ -13,7 +13,7 @@ LABELS = ('a', 'b', 'c')
 
 
 def two_questions():
-  """Returns the answers to two questions, the second with one answer."""
+  """Returns the answers to two questions. The second has a single answer."""
   entities = np.array([[2, 0], [1, 0]], np.int32)
   scores = np.array([[-0.5, -2.0], [-0.25, -np.inf]], np.float32)
   known_in = np.array([['train', ''], ['test', '']])

@@ -1,4 +1,4 @@
-"""Batches of queries on the devices: results and compilation."""
+"""Tests the results and compilations of query batches on the devices."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ def to_queries(model, listed, gold=None):
 
 
 def best_by_hand(model, question, top, candidates=None):
-  """Returns ids and log-probabilities, best first, ties ordered by id."""
+  """Returns ids and log-probabilities, best first. Ties are sorted by id."""
   scores, logs = small.scores_by_hand(model, question)
   kept = [e for e in range(V) if candidates is None or candidates[e]]
   order = sorted(kept, key=lambda e: (-scores[e], e))[:top]
@@ -50,7 +50,7 @@ def test_the_best_equal_a_sorted_list(table, top):
     assert entities[row].tolist() == order
     np.testing.assert_allclose(scores[row], logs, rtol=1e-5)
     ties += int((np.diff(scores[row]) == 0).sum())
-  assert ties or top == 1  # The order of equal scores was tested.
+  assert ties or top == 1  # The order of ties was tested, too.
 
 
 @pytest.mark.parametrize('top', [5, V])

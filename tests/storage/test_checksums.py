@@ -1,4 +1,4 @@
-"""SHA256SUMS: whole folders pass, and everything else is named."""
+"""Checks that SHA256SUMS detects each missing, changed or additional file."""
 
 import hashlib
 import shutil

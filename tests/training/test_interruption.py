@@ -1,4 +1,4 @@
-"""Tests of signals: recorded or raised, once, and the immediate exit."""
+"""Tests that signals are recorded or raised, and that a second one exits."""
 
 import contextlib
 import gc
@@ -17,14 +17,14 @@ from coke_jax.training import interruption
 def send(number: int = signal.SIGTERM) -> None:
   """Sends a signal to this thread, and returns after it was handled.
 
-  A signal to the process could reach a library's thread instead, and later.
+  If the signal were sent to the process, another thread could receive it later.
   """
   signal.raise_signal(number)
 
 
 @pytest.fixture(autouse=True)
 def ctrl_c_is_heard():
-  """Handles SIGINT even if the tests run in the background of a shell."""
+  """Restores the handler of SIGINT, which shells disable in the background."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)
@@ -81,8 +81,8 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
 
   def work() -> None:
     with interruption.Watch() as watch, watch.at_once():
-      # Set here, because an automatic collection before this point would send
-      # the signal to a process without a handler.
+      # The callback is set here. If it were set before, an automatic collection
+      # could send the signal while there is no handler.
       gc.callbacks[:] = [collected]
       gc.collect()
       noted.append(watch.received)
@@ -141,9 +141,9 @@ def test_outside_the_main_thread_nothing_is_changed():
   assert seen == before
 
 
-# The main thread waits outside Python, as when XLA compiles, so that no handler
-# runs. The process ends at the second signal, or some seconds after the first
-# if nothing can be lost.
+# The main thread waits outside Python, so no handler runs. XLA's compilation
+# does this, too. The process ends at the second signal, or some seconds after
+# the first signal if `at_once` is active.
 _WAITING = """
 import contextlib, os, signal, sys, threading, time
 from coke_jax.training import interruption
@@ -157,7 +157,7 @@ with (
   watch.at_once() if raising else contextlib.nullcontext(),
 ):
   threading.Thread(target=send).start()
-  # Another thread gets the signal, as this one waits for a lock.
+  # Another thread gets the signal while the main thread waits for a lock.
   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
   lock = threading.Lock()
   lock.acquire()
@@ -179,8 +179,8 @@ def test_a_process_whose_main_thread_cannot_handle_signals_ends(mode, signals):
   assert 'without a checkpoint' in done.stderr
 
 
-# Python's shutdown crashes, as it may with libraries that have threads. Some
-# output is still buffered, and standard output may have lost its reader.
+# Python's normal shutdown crashes, as some libraries with threads cause it to.
+# Some output is still buffered, and the reader of standard output may be gone.
 _CRASHING = """
 import atexit, logging, logging.handlers, os, sys
 from coke_jax.training import interruption

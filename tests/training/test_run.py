@@ -1,4 +1,4 @@
-"""Tests from files to results: what training and evaluation write."""
+"""Trains on small files, and checks what training and evaluation write."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ METRICS = ('mrr', 'hits@1', 'hits@3', 'hits@10', 'mean_rank')
 
 
 def write_graph(folder):
-  """Writes twenty people in a ring; each knows the next and trusts the last."""
+  """Writes a ring of 20 people. Each knows the next, trusts the previous."""
   triples = [
     triple
     for i in range(20)
@@ -44,7 +44,7 @@ def small_config(folder):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """A work folder, and the config it was trained with."""
+  """Returns the work folder of a finished training, then its config."""
   folder = tmp_path_factory.mktemp('run')
   config = small_config(write_graph(folder / 'data'))
   run.train_and_evaluate(config, str(folder / 'work'))
@@ -147,7 +147,7 @@ def test_a_run_that_another_process_trains_can_be_measured(trained):
 
 
 def test_the_folder_alone_is_enough_to_measure_again(trained):
-  """Moved away from its data, in a process of its own."""
+  """Moves the work folder away from the data, and uses a separate process."""
   folder, _ = trained
   before = json.loads((folder / 'results.json').read_text())
   moved = folder.parent / 'moved'
@@ -172,7 +172,7 @@ def test_the_folder_alone_is_enough_to_measure_again(trained):
 
 
 def test_evaluation_and_prediction_agree(trained):
-  """A test tail's rank by evaluation is its place among the new answers."""
+  """The rank of a test tail is its position in the predicted new answers."""
   folder, _ = trained
   model = coke_jax.load(folder)
   data = model.data
