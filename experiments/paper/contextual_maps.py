@@ -29,14 +29,18 @@ _HEADER = (
   'their distance'
 )
 _NOTES = """\
-A group has one colour: a relation in the first map, a director in the second.
-Triples: the number drawn, of all with the entity or the relations; the others
-are in groups of fewer than 5 (first map) or 10 (second). Silhouette: from -1 to
-1, above 0 if the states of a group are nearer to each other than to the next
-group; joined: with a relation and its inverse, which coincide, as one group.
-Mirrored pairs: two triples (s, r, o) and (o, r', s) with r' the inverse of r;
-their distance is the median distance between the states of a pair, divided by
-the median distance of any two states.
+- Groups: the points of a group have the same colour. A group is a relation in
+  the first map and a director in the second map.
+- Triples: `n of m` means that n of the m triples with the entity or with the
+  relations are drawn. The groups of the other triples have fewer than 5 triples
+  (first map) or 10 triples (second map).
+- Silhouette: a number from -1 to 1. It is above 0 if the states of a group are
+  closer to each other than to the next group.
+- Joined: the silhouette if a relation and its inverse count as one group.
+- Mirrored pairs: the number of pairs of triples (s, r, o) and (o, r', s), where
+  r' is the inverse of r.
+- Their distance: the median distance between the states of such a pair, divided
+  by the median distance between any two states.
 """
 
 

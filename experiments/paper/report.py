@@ -232,20 +232,24 @@ def run_table(records: Iterable[runs.Record]) -> str:
   records = list(records)
   if not records:
     return ''
-  header = ['model', 'size', 'epochs', "the paper's length", 'parameters']
+  header = ['model', 'size', 'epochs', 'full length', 'parameters']
   header += ['device', 'wall time', 'commit']
-  note = '\nWall time: of all sittings, whatever else ran meanwhile.\n'
+  note = (
+    '\nFull length: whether the training has all epochs of the paper. Wall '
+    'time: the sum over all sittings. Other programs may have run at the same '
+    'time.\n'
+  )
   if any(' of ' in epochs(record) for record in records):
     note += (
-      '\nEpochs `n of m`: the best validation, whose checkpoint is behind the '
-      'numbers, was after n.\n'
+      '\nEpochs `n of m`: the training has m epochs. The best validation was '
+      'after n epochs. The numbers are those of its checkpoint.\n'
     )
   if any(record.get('dirty') for record in records):
-    note += '\nA `+` behind a commit: with changes that were not committed.\n'
+    note += '\nA `+` after a commit: some changes were not committed.\n'
   if any(record['wall_seconds'] is None for record in records):
     note += (
-      '\nSteps alone: begun by another program, so that only the time of the '
-      'steps is known; commit and device are those at the end.\n'
+      '\nSteps alone: another program began the training, so only the time of '
+      'the steps is known. The commit and the device are those at the end.\n'
     )
   return formats.markdown_table(header, map(_run_line, records)) + note
 

@@ -35,7 +35,7 @@ def make(options: options_lib.Options) -> None:
   table = report.Table(
     options,
     NAME,
-    title='Link prediction on test paths of one relation, filtered',
+    title='Link prediction on test paths with a single relation, filtered',
     header=['trained on', 'budget', 'seeds', *_METRIC_NAMES],
   )
   for run in options.path_runs():
@@ -54,7 +54,7 @@ def make(options: options_lib.Options) -> None:
       [run.title, report.label(row), seeds, *report.cells(row, _METRICS)]
     )
   content = table.write(
-    notes=f'![The same as bars]({NAME}.png)\n\n{_findings(table.rows)}',
+    notes=f'![The numbers as bars]({NAME}.png)\n\n{_findings(table.rows)}',
     paper='a figure without numbers',
   )
   _draw(content, options.out)
@@ -75,9 +75,10 @@ def _findings(rows: Sequence[dict[str, Any]]) -> str:
     grown = int((np.diff(means, axis=0) > 0).sum())
     count = means[1:].size
     lines.append(
-      f'- {dataset} ({report.label(own[0])}): PATHS <= k with k >= 2 is above '
-      f'k = 1 in {above} of {count} numbers; the paper: in almost all. From '
-      f'one k to the next, {grown} of {count} grow; the paper: generally.\n'
+      f'- {dataset} ({report.label(own[0])}): for k >= 2, {above} of {count} '
+      'numbers are higher than for k = 1. In the paper, almost all are higher. '
+      f'From one k to the next, {grown} of {count} numbers increase. In the '
+      'paper, they generally increase.\n'
     )
   return ''.join(lines)
 
