@@ -3,10 +3,14 @@
     python tests/robustness/damage.py            # all: an hour
     python tests/robustness/damage.py --cases=20
 
-A training is interrupted. For each of its files and each kind of damage, it
-continues in a copy of the work folder. Either it has the same results as in an
-undamaged copy, bit for bit, and names a damaged checkpoint that it needed; or
-it ends with an error that names the place, and changes nothing in the folder.
+A training is interrupted. For each of its files and each kind of damage, the
+training continues in a damaged copy of the work folder. There are two correct
+outcomes:
+
+- The results equal those in an undamaged copy bit for bit. If a damaged
+  checkpoint was needed, a warning names it.
+- An error names the place, and nothing in the folder has changed.
+
 The cases include read-only folders, full disks, and files of another run.
 """
 
@@ -87,7 +91,7 @@ def contents(work: pathlib.Path) -> dict[str, str]:
 
 
 class Bench:
-  """Tries cases, each in a copy of an interrupted training.
+  """Tries each case in a copy of the work folder of an interrupted training.
 
   Attributes:
     stopped: the work folder that is copied.
@@ -114,7 +118,7 @@ class Bench:
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """Tries one kind of damage; the outcome starts with WRONG on failure."""
+    """Tries one kind of damage. Returns the outcome, WRONG ... on failure."""
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
     before = contents(work)
@@ -179,13 +183,14 @@ class Bench:
   def _verdict(
     self, work: pathlib.Path, damaged: str, before: dict[str, str], status: int
   ) -> str:
-    """Judges a run; the outcome starts with WRONG on failure.
+    """Checks a continued training. Returns the outcome, WRONG ... on failure.
 
     Args:
-      work: the work folder, after training tried to continue.
+      work: the work folder after the training.
       damaged: the path of the damaged file in the folder.
-      before: `contents` before that, which an error must leave unchanged.
-      status: the exit status.
+      before: the `contents` before the training. They must be unchanged if the
+        training ends with an error.
+      status: the exit status of the training.
     """
     output = self.logs[-1].read_text(errors='replace')
     if 'Traceback' in output:
@@ -215,7 +220,7 @@ class Bench:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Tries all cases; returns 1 if one of them went wrong."""
+  """Tries all cases. Returns 1 if one of them went wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -238,7 +243,7 @@ def main(argv: list[str] | None = None) -> int:
     groups = damage_cases.cases(bench.stopped, lambda: bench.other)
     for number, group in enumerate(groups):
       random.Random(f'{flags.seed} {number}').shuffle(group)
-    # In turns, so that a few cases cover all kinds.
+    # Take cases from the groups in turn, so that a few cases cover all groups.
     turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
     drawn = [case for case in turns if case is not None][: flags.cases]
     for case in drawn:

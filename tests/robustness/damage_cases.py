@@ -13,8 +13,8 @@ import forks
 
 Damage = Callable[[pathlib.Path, random.Random], None]
 
-# Limits on the size of files: the smallest affect the log, the others one file
-# or another of a checkpoint.
+# Limits on the size of files. The smallest limits affect the log. Each of the
+# other limits affects some file of a checkpoint.
 _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
@@ -23,7 +23,7 @@ class Case:
   """One damaged file.
 
   Attributes:
-    name: a description, the same in every run of the script.
+    name: a description, which is equal in every run of the script.
     file: the path of the damaged file below the work folder.
     damage: damages a work folder.
   """
@@ -140,7 +140,7 @@ def file_cases(
 def cases(
   stopped: pathlib.Path, other: Callable[[], pathlib.Path]
 ) -> list[list[Case | Hindrance]]:
-  """Returns all cases in groups, the most revealing groups first.
+  """Returns all cases in groups. Groups with frequent failures come first.
 
   Args:
     stopped: the work folder of an interrupted training.

@@ -1,4 +1,4 @@
-"""Runs functions in forked processes, with fewer privileges if requested.
+"""Runs functions in forked processes, optionally with fewer privileges.
 
 A fork does not need to import the modules again, which takes seconds.
 """
@@ -47,7 +47,8 @@ def fork(work: Work, output: int) -> int:
 def forked(work: Work, log: pathlib.Path) -> int:
   """Runs a function in a forked process and returns its exit status.
 
-  Output goes through a pipe, to which limits on file sizes do not apply.
+  Output is passed through a pipe, because limits on file sizes do not apply to
+  pipes.
   """
   read, write = os.pipe()
   child = fork(work, write)
@@ -60,8 +61,7 @@ def forked(work: Work, log: pathlib.Path) -> int:
 def unprivileged(work: Work) -> Work:
   """Drops all capabilities of root, so that file modes apply (Linux).
 
-  The user stays root, because another user might not be able to read the
-  modules.
+  The user remains root, because another user may have no access to the modules.
   """
 
   def run() -> int | None:

@@ -4,10 +4,10 @@
 
 Each run draws a graph and settings and trains once undisturbed. Then the same
 training is started in another folder and killed (SIGKILL) or interrupted
-(SIGTERM, SIGINT) several times: after a random time, or as soon as a file of a
-checkpoint, of the log or of a new run appears. The last start is left
-undisturbed. Parameters, metrics.jsonl and results.json must then equal those of
-the undisturbed training.
+(SIGTERM, SIGINT) several times. This happens after a random time, or as soon as
+a file of a checkpoint, of the log or of a new run appears. After the last
+start, the training runs to its end. Then parameters, metrics.jsonl and
+results.json must equal those of the undisturbed training.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Tally:
   """The signals sent and the failures found.
 
   Attributes:
-    kills: the number of SIGKILLs, by what the process was doing.
+    kills: the number of SIGKILLs by the activity of the process.
     stops: the number of other signals, by name.
     seconds_to_leave: the longest time from such a signal to the exit.
     failures: descriptions of what went wrong.
@@ -74,8 +74,8 @@ def size(path: pathlib.Path) -> int:
 
 
 # -------------------------------------------------- moments to wait for
-# Each function takes the work folder before a start, and returns a function
-# that returns whether the moment has come.
+# The argument of each function is the work folder before a start. Each returns
+# a function that returns whether the moment has come.
 
 
 def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
@@ -95,7 +95,7 @@ def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
-  """Waits for a new checkpoint: then old ones are deleted or ranking begins."""
+  """Waits for a new checkpoint, before old ones are deleted."""
   before = set(names(work / 'checkpoints'))
   return lambda: any(
     'tmp' not in name and name not in before
@@ -118,12 +118,12 @@ MOMENTS = (
 
 
 def trace(work: pathlib.Path) -> tuple[int, list[str]]:
-  """Returns what the progress of a training changes."""
+  """Returns the parts of a work folder that the progress of a run changes."""
   return size(work / 'metrics.jsonl'), sorted(names(work / 'checkpoints'))
 
 
 def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
-  """Returns what a process was doing when it died, from the files it left.
+  """Returns the activity of a process when it died, derived from its files.
 
   Args:
     work: the work folder.
@@ -248,7 +248,7 @@ def one_run(
     elif process.returncode != 0:
       tally.failures.append(f'exit status {process.returncode}: see {log}')
       return tally
-    else:  # it had finished: begin again with the same training
+    else:  # The training had finished, so begin it again.
       tally.failures += small_runs.differences(
         small_runs.outcome(work), undisturbed
       )
@@ -269,7 +269,7 @@ def one_run(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Runs all trainings; returns 1 if anything was lost."""
+  """Runs all trainings. Returns 1 if anything was lost."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

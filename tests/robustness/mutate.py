@@ -77,7 +77,8 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
   """Parses a file by the rules of the documentation.
 
   Raises:
-    RefusedError: with the number of the first line that breaks a rule.
+    RefusedError: a line breaks a rule. The argument is the number of the first
+      such line.
   """
   if raw.startswith(_MARKS):
     raise RefusedError(1)
@@ -233,7 +234,7 @@ def encode(data: bytes, generator: random.Random) -> bytes:
 
 
 def huge_label(data: bytes, generator: random.Random) -> bytes:
-  """Extends a label to about the limit of a line's length, or far beyond."""
+  """Extends a label to about the maximum length of a line, or far beyond."""
   place = _place(data, generator)
   length = generator.choice([_MOST_BYTES - 8, _MOST_BYTES, 3 * _MOST_BYTES])
   length += generator.randrange(12)
@@ -241,7 +242,7 @@ def huge_label(data: bytes, generator: random.Random) -> bytes:
 
 
 def long_path(data: bytes, generator: random.Random) -> bytes:
-  """Inserts about as many relations as a path may have."""
+  """Inserts relations, about as many as the maximum of a path."""
   place = _place(data, generator)
   length = generator.choice([998, 999, 1000, 1001])
   return data[:place] + b'r,' * length + data[place:]
@@ -305,8 +306,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    The outcome (`same labels` or the kind of error), and a description of what
-    is wrong with it; empty if it is right.
+    The outcome, which is `same labels` or the kind of error. Then a description
+    of the mistake in this outcome, which is empty if the outcome is correct.
   """
   is_paths = generator.random() < 0.5
   columns = list(triple_files.TRIPLE_COLUMNS)
@@ -354,7 +355,7 @@ def judge(
   *,
   archived: bool,
 ) -> tuple[str, str]:
-  """Compares the package with the strict parser; returns as `trial` does."""
+  """Compares the package with the parser. Returns the same as `trial`."""
   expected: list[Row] = []
   line = None
   try:
@@ -381,7 +382,7 @@ def judge(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Tries random inputs; returns 1 if any is misread."""
+  """Tries random inputs. Returns 1 if any is misread."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

@@ -1,6 +1,6 @@
-"""Small runs on the command line: a graph, a config, a command, the outcome.
+"""Creates graphs and commands for small trainings, and compares their results.
 
-Also a config file, for `--config`.
+This file is also a config file for `--config`.
 """
 
 import hashlib
@@ -44,16 +44,16 @@ def get_config() -> ml_collections.ConfigDict:
 
 
 def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
-  """Writes train, valid and test files of random triples; returns `folder`.
+  """Writes train, valid and test files of random triples. Returns `folder`.
 
-  Each seed has labels of its own, always the same number of them.
+  The labels depend on the seed, but their number does not.
   """
   folder.mkdir(parents=True)
   generator = np.random.default_rng(seed)
   for split, lines in (('train', 300), ('valid', 30), ('test', 30)):
     head, tail = generator.integers(0, _NUM_ENTITIES, (2, lines))
     relation = generator.integers(0, _NUM_RELATIONS, lines)
-    if split == 'train':  # which must contain every label
+    if split == 'train':  # The split must contain every label.
       head[:_NUM_ENTITIES] = np.arange(_NUM_ENTITIES)
       relation[:_NUM_RELATIONS] = np.arange(_NUM_RELATIONS)
     triples = zip(head, relation, tail, strict=True)
@@ -66,7 +66,7 @@ def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
 def arguments(
   data: pathlib.Path, work: pathlib.Path, **settings: object
 ) -> list[str]:
-  """Returns the arguments of the program that train.
+  """Returns the arguments of the program that start a training.
 
   Args:
     data: the folder of the graph.
@@ -87,7 +87,7 @@ def command(*words: str) -> list[str]:
 
 
 def environment(cache: pathlib.Path) -> dict[str, str]:
-  """Returns environment variables: one CPU device and a compilation cache.
+  """Returns environment variables for a single CPU device and a cache.
 
   Args:
     cache: the folder of the cache, unless JAX_COMPILATION_CACHE_DIR is set.

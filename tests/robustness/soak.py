@@ -4,8 +4,8 @@
 
 Trains a tiny model that validates and saves every few seconds, and records its
 resident memory. The process is paused (SIGSTOP) for a part of the time, so that
-it does not occupy a whole core, and is interrupted (SIGTERM) in the end. Writes
-memory.csv and, with matplotlib, memory.png.
+it does not use a whole core. At the end, it is interrupted (SIGTERM). Writes
+memory.csv and, if matplotlib is installed, memory.png.
 """
 
 import argparse
@@ -20,10 +20,10 @@ import time
 
 import small_runs
 
-_SAMPLE_SECONDS = 5.0  # the longest time between two samples
-_SAMPLES = 10  # the smallest number of samples
+_SAMPLE_SECONDS = 5.0  # maximum time between two samples
+_SAMPLES = 10  # minimum number of samples
 _SLICE_SECONDS = 0.2
-_WARM_UP = 0.1  # the part of the time for compilation and caches
+_WARM_UP = 0.1  # fraction of the time for compilation and caches
 
 
 def resident_mebibytes(process: int) -> float:
@@ -39,7 +39,11 @@ def watch(
   seconds: float,
   share: float,
 ) -> list[tuple[float, float]]:
-  """Samples (seconds, MiB) while the process runs a share of the time."""
+  """Samples the memory of a process, which runs for a share of the time.
+
+  Returns:
+    The time in seconds and the resident memory in MiB of each sample.
+  """
   log = work / 'metrics.jsonl'
   while process.poll() is None and not (log.exists() and log.stat().st_size):
     time.sleep(_SLICE_SECONDS)
@@ -60,7 +64,10 @@ def watch(
 
 
 def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
-  """Returns medians of the first and last quarter after warm-up, and slope."""
+  """Returns the slope and the medians of the first and last quarter.
+
+  The samples during the warm-up are left out.
+  """
   warm = samples[int(len(samples) * _WARM_UP) :]
   quarter = max(len(warm) // 4, 1)
   hours, memory = zip(*((s / 3600, m) for s, m in warm), strict=True)
@@ -85,7 +92,7 @@ def plot(samples: list[tuple[float, float]], path: pathlib.Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Trains and measures; returns 1 if memory grows."""
+  """Trains and measures. Returns 1 if the memory grows."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

@@ -1,4 +1,4 @@
-"""Short forms of the scripts in this folder, see README.md."""
+"""Runs short forms of the scripts in this folder. See README.md."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ SCRIPTS = pathlib.Path(__file__).parent
 
 
 def outcome(script: str, *flags: str) -> str:
-  """Runs a script, which must find nothing wrong; returns its last line."""
+  """Runs a script that must find no failure. Returns the last line printed."""
   done = subprocess.run(
     [sys.executable, str(SCRIPTS / f'{script}.py'), *flags],
     capture_output=True,
@@ -39,7 +39,7 @@ def test_a_damaged_work_folder_is_survived_or_refused() -> None:
   not pathlib.Path('/proc/self/status').exists(), reason='needs /proc'
 )
 def test_memory_is_measured_until_a_stop() -> None:
-  # Too short to show that memory is flat.
+  # The run is too short to test that the memory does not grow.
   flags = ('--minutes=0.03', '--share=1', '--most-growth=1')
   said = outcome('soak', *flags)
   assert re.match(r'0\.0 minutes, [1-9][\d,]* steps', said)
