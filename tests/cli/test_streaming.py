@@ -244,7 +244,8 @@ labels = st.text(
 def test_any_labels_are_preserved(tmp_path_factory, model, some):
   words = (*some, *small.ENTITIES[len(some) :])
   renamed = small.with_labels(model, words)
-  # First, as a label at the start of a file must not be a byte-order mark.
+  # The file must not start with a label from `some`, which could start with a
+  # byte-order mark.
   given = [['e19', 'near', '?']]
   given += [[s, 'near', '?'] for s in some]
   given += [['?', 'likes', s] for s in some]

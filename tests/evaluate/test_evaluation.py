@@ -529,9 +529,9 @@ def test_relation_categories_by_hand():
     'one to many': [(0, 1), (0, 2), (0, 3), (4, 5)],
     'many to one': [(1, 0), (2, 0), (3, 0), (5, 4)],
     'many to many': [(0, 1), (0, 2), (1, 1), (1, 2)],
-    # 3 triples over 2 heads: exactly 1.5 tails a head counts as many.
+    # 3 triples with 2 heads have 1.5 tails per head, which counts as N.
     'at the border': [(0, 1), (0, 2), (3, 4)],
-    # 7 triples over 5 heads: 1.4 does not.
+    # 7 triples with 5 heads have 1.4 tails per head, which counts as 1.
     'below the border': [
       *[(0, 10), (0, 11), (1, 12), (1, 13), (2, 14), (3, 15), (4, 16)]
     ],

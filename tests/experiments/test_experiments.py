@@ -246,7 +246,7 @@ def test_a_killed_sitting_lasts_until_its_last_sign_of_life(tmp_path):
   place.folder.mkdir()
   log = place.folder / 'metrics.jsonl'
   log.touch()
-  os.utime(log, (1767225600 + 90,) * 2)  # a minute and a half into 2026
+  os.utime(log, (1767225600 + 90,) * 2)  # 90 seconds after `started`
   again = runs.Sittings(place)
   assert not again.finished
   with again.sitting():
@@ -375,7 +375,7 @@ def test_fb15k237_has_one_setting_for_a_cpu():
 
 
 def test_the_kept_records_have_the_settings_of_the_budget(capsys):
-  """All records but one, which has an earlier setting for FB15k-237."""
+  """Checks all records except FB15k-237, which has an earlier setting."""
   out = settings.default_out('cpu')
   asked = options.Options('cpu', out)
   found = [

@@ -1,4 +1,4 @@
-"""Tests that the notebooks run, and equal their text form."""
+"""Tests that the notebooks run and equal their text form."""
 
 import json
 import os
@@ -19,18 +19,18 @@ def test_there_are_notebooks():
 
 @pytest.mark.parametrize('path', NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_text_form_is_the_same(path):
-  """To repair it: `jupytext --sync experiments/notebooks/*.py`."""
+  """If this fails, run `jupytext --sync experiments/notebooks/*.py`."""
   text = jupytext.read(path.with_suffix('.py'))
   cells = json.loads(path.read_text(encoding='utf-8'))['cells']
   assert [(cell.cell_type, cell.source) for cell in text.cells] == [
     (cell['cell_type'], ''.join(cell['source'])) for cell in cells
   ]
-  assert not any(cell.get('outputs') for cell in cells)  # kept out of git
+  assert not any(cell.get('outputs') for cell in cells)  # Outputs are not kept.
 
 
 @pytest.mark.parametrize('path', NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, tmp_path):
-  """As in Jupyter, but with a small model and without installing."""
+  """Runs a notebook in Jupyter with a small model. Installs nothing."""
   target = tmp_path / path.name
   environment = {
     **os.environ,

@@ -1,4 +1,4 @@
-"""Tests that checkpoints are exact, which are kept, and damaged ones."""
+"""Tests how checkpoints are saved, restored, kept, and checked for damage."""
 
 import asyncio
 import gc
@@ -13,8 +13,8 @@ import pytest
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, orbax_noise
 
-# Orbax reads arrays at the same time; when one cannot be read, the others may
-# report to an event loop that is closed by then.
+# Orbax reads arrays concurrently. If one array cannot be read, the others may
+# later report errors to an event loop that has been closed.
 pytestmark = pytest.mark.filterwarnings(
   'ignore::pytest.PytestUnraisableExceptionWarning'
 )
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
-  """Replaces each file in turn by a pickle; none of them is executed."""
+  """Replaces each file in turn by a pickle. None of them must be executed."""
   mark = folder.parent / 'executed'
   payload = b'cposix\nsystem\n(V' + f'touch {mark}'.encode() + b'\ntR.'
   save(folder, (10, 10), (20, 10))
@@ -268,7 +268,7 @@ def remove_data(folder: pathlib.Path, step: int) -> None:
 
 
 def remove_everything(folder: pathlib.Path, step: int) -> None:
-  """Leaves an empty folder, as a kill during a deletion can."""
+  """Deletes all files and leaves the folders, like a kill during a deletion."""
   for path in files_of(folder, step):
     path.unlink()
 
@@ -330,7 +330,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Removes the list of files, as a kill before it is written would."""
+  """Removes the list of files, like a kill before the list is written."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']
@@ -339,7 +339,7 @@ def forget_files(folder: pathlib.Path, step: int) -> None:
 
 
 def test_the_damaged_file_is_named(folder, caplog):
-  """The check precedes orbax, whose threads would report errors later."""
+  """Files are checked before orbax reads them, so only one error is logged."""
   save(folder, (10, 10), (20, 10))
   state_files = [
     path
@@ -576,7 +576,7 @@ def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
     assert_same(state, state_of(3))
     assert 'step 9 is a renamed checkpoint of step 3' in caplog.text
     state, metadata = checkpoints.best(TEMPLATE)
-    assert metadata['step'] == 3  # not the numbers of step 2 as those of step 1
+    assert metadata['step'] == 3  # The checkpoint of step 2 is not used as 1.
     assert 'step 1 is a renamed checkpoint of step 2' in caplog.text
   with checkpoints_lib.Checkpoints(tmp_path, writing=True) as checkpoints:
     checkpoints.latest(TEMPLATE)

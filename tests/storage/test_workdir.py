@@ -106,7 +106,7 @@ def test_a_folder_without_a_run(tmp_path):
   for read in (place.config, place.data):
     with pytest.raises(workdir.WorkdirError, match=r'nowhere: no .*\.json'):
       read()
-  assert not place.folder.exists()  # reading creates no folder
+  assert not place.folder.exists()  # Reading creates no folder.
 
 
 def test_results(place):
@@ -619,7 +619,8 @@ def test_a_file_is_replaced_whole(tmp_path):
   for text in ('one', 'two'):
     with atomic_files.whole_file(path) as temporary:
       assert temporary != path
-      assert temporary.parent == tmp_path  # else a rename would be a copy
+      # In another folder, the rename could be a copy.
+      assert temporary.parent == tmp_path
       temporary.write_text(text)
     assert contents(tmp_path) == {'file': text}
 
@@ -658,7 +659,7 @@ def test_what_a_kill_has_left_is_taken_away(place):
     alive.write_text('half')
     with place.locked():
       assert not left.exists()
-      assert alive.exists()  # its writer still runs
+      assert alive.exists()  # Its writer is still running.
       assert all(path.exists() for path in others)
     alive.write_text('whole')
   assert (place.folder / 'results.json').read_text() == 'whole'
