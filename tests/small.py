@@ -295,7 +295,8 @@ def run_script(
       'PYTHONPATH': os.pathsep.join(
         filter(None, [str(TESTS), os.environ.get('PYTHONPATH')])
       ),
-      'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
+      'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} '
+      f'--xla_force_host_platform_device_count={devices}',
     },
     check=True,
     timeout=300,
