@@ -93,9 +93,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
   parser.add_argument(
     '--smoke', action='store_true', help='a tiny model, on any device'
   )
-  parser.add_argument(
-    '--only-measure', action='store_true', help='stop after timing'
-  )
   given = parser.parse_args(arguments)
   started = time.monotonic()
   found = {**provenance.describe(), 'platform': jax.default_backend()}
@@ -110,12 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     json_files.write_json(
       given.out / 'throughput.json', {**found, 'measured': measured}
     )
-    if given.only_measure:
-      return
     left = 60 * given.minutes - (time.monotonic() - started) - RESERVE_SECONDS
     fit = math.floor(left / (1.1 * measured[0]['seconds_per_epoch']))
     config.train.num_epochs = (
-      2.0 if given.smoke else float(max(1, min(config.train.num_epochs, fit)))
+      1.0 if given.smoke else float(max(1, min(config.train.num_epochs, fit)))
     )
     config.train.validate_every_epochs = max(1.0, config.train.num_epochs // 15)
     print(f'training {config.train.num_epochs:.0f} epochs')
