@@ -118,7 +118,9 @@ def test_five_million_entities_fit():
     env={
       **os.environ,
       'PYTHONPATH': str(small.TESTS),
-      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'false',  # The programs run for long.
+      # The programs run for long, so they are optimized.
+      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'false',
+      'XLA_FLAGS': '',
     },
     capture_output=True,
     text=True,
