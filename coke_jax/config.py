@@ -67,7 +67,8 @@ def default_config() -> ml_collections.ConfigDict:
   data.walks_per_evaluation_triple = 4
 
   config.model = model = ml_collections.ConfigDict()
-  # Number of Transformer blocks (L in the paper).
+  # Number of Transformer blocks (L in the paper). With 0 blocks and a
+  # composition, the model is similar to ComplEx.
   model.num_layers = 12
   # Size of embeddings and hidden states (D in the paper).
   model.hidden_size = 256
@@ -81,9 +82,11 @@ def default_config() -> ml_collections.ConfigDict:
   # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
-  # Whether a composition vector is added to the input at the MASK: the complex
-  # product of the known entity and the query's relations. Not in the paper.
-  model.composition = False
+  # Product of the known entity and the query's relations, which is added to the
+  # input at the MASK. 'complex': the complex product, as in ComplEx.
+  # 'rotation': the same with relations of modulus 1, as in RotatE. Empty:
+  # nothing is added, as in the paper.
+  model.composition = ''
   # Whether queries for the head use a second embedding of each relation, and
   # positions that are counted from the known entity. Not in the paper.
   model.relation_directions = False
@@ -99,6 +102,10 @@ def default_config() -> ml_collections.ConfigDict:
   model.embedding_stddev = 0.02
   # Initial standard deviation of kernels. 0: 1 / sqrt(size of the input).
   model.kernel_stddev = 0.02
+  # Number of models that are trained side by side from different initial
+  # parameters. The score of an entity is the mean of their scores. Time and
+  # memory are proportional to this number. Not in the paper.
+  model.num_members = 1
   # Whether blocks are recomputed in the backward pass. This uses less memory
   # but is about a third slower.
   model.remat = False
@@ -140,6 +147,11 @@ def default_config() -> ml_collections.ConfigDict:
   # the loss (rows 'query' only). 1, as in the paper: all answers have the same
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
+  # Number of candidates in the softmax of a step: the answers of the batch and
+  # a uniform sample of the other entities, see `data.candidates`. Fewer
+  # candidates make a step faster if there are tens of thousands of entities.
+  # 0, as in the paper: all entities are candidates.
+  train.candidates = 0
   # Number of training steps per call of the compiled function. More steps
   # reduce the overhead of the host (15 % of the time with 12 blocks on a CPU),
   # but SIGINT and SIGTERM only take effect between calls. For path queries,
@@ -189,7 +201,7 @@ def recommended_config() -> ml_collections.ConfigDict:
   model.num_layers = 1
   model.dropout = 0.1
   model.input_dropout = 0.5
-  model.composition = True
+  model.composition = 'complex'
   model.relation_directions = True
   model.prediction_head = False
   model.embedding_stddev = 0.1

@@ -10,6 +10,7 @@ from coke_jax import errors
 KINDS = ('triples', 'paths', 'walks')
 ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
+COMPOSITIONS = ('', 'complex', 'rotation')
 
 
 class ConfigError(errors.CokeError, ValueError):
@@ -45,11 +46,13 @@ def validate(config: ml_collections.ConfigDict) -> None:
     'evaluate.batch_size',
   ):
     expect(field, flat[field] >= 0, 'at least 0')
-  for field in ('num_layers', 'hidden_size', 'feed_forward_size'):
+  expect('model.num_layers', model.num_layers >= 0, 'at least 0')
+  for field in ('num_members', 'hidden_size', 'feed_forward_size'):
     expect(f'model.{field}', model[field] >= 1, 'at least 1')
   for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
+  expect('train.candidates', train.candidates >= 0, 'at least 0')
   for field in ('num_epochs', 'learning_rate'):
     expect(f'train.{field}', train[field] > 0, 'above 0')
   for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):
@@ -83,9 +86,14 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect('model.embedding_stddev', model.embedding_stddev > 0, 'above 0')
   expect('model.kernel_stddev', model.kernel_stddev >= 0, 'at least 0')
   expect(
+    'model.composition',
+    model.composition in COMPOSITIONS,
+    f'one of {COMPOSITIONS}',
+  )
+  expect(
     'model.hidden_size',
     model.hidden_size % 2 == 0 or not model.composition,
-    'an even number if model.composition is True',
+    "an even number if model.composition is 'complex' or 'rotation'",
   )
   expect(
     'train.embedding_learning_rate_factor',

@@ -83,17 +83,20 @@ def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
   """Splits arrays [..., B, ...] into [devices, ..., B / devices, ...].
 
   Args:
-    batch: arrays with B rows each.
+    batch: arrays with B rows each. An array with a single row is copied to
+      every device, unless all arrays have a single row.
     axis: the axis of the rows.
 
   Raises:
     DeviceError: B is not a multiple of the number of devices.
   """
-  check_divides(next(iter(batch.values())).shape[axis], 'a batch')
+  rows = max(array.shape[axis] for array in batch.values())
+  check_divides(rows, 'a batch')
+  count = num_devices()
   return {
-    name: np.stack(np.split(array, num_devices(), axis))
-    if num_devices() > 1
-    else array[None]
+    name: np.stack(np.split(array, count, axis))
+    if array.shape[axis] == rows
+    else np.stack([array] * count)
     for name, array in batch.items()
   }
 

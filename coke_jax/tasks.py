@@ -23,7 +23,7 @@ from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.evaluate import link_prediction, path_queries
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import encoder
+from coke_jax.model import encoder, ensemble
 
 
 class Task(Protocol):
@@ -124,8 +124,8 @@ def build_model(
   config: ml_collections.ConfigDict,
   vocabulary: vocabulary_lib.Vocabulary,
   max_length: int = 3,
-) -> encoder.CoKE:
-  """Builds the encoder that a config describes, without parameters.
+) -> ensemble.Encoder:
+  """Builds the encoder or ensemble that a config describes, not its parameters.
 
   Args:
     config: valid settings.
@@ -134,7 +134,7 @@ def build_model(
       Default: 3, the length of triples.
   """
   settings = config.model
-  return encoder.CoKE(
+  member = encoder.CoKE(
     num_entities=vocabulary.num_entities,
     num_tokens=vocabulary.num_tokens,
     pad_id=vocabulary.pad_id,
@@ -156,3 +156,6 @@ def build_model(
     embedding_stddev=settings.embedding_stddev,
     kernel_stddev=settings.kernel_stddev,
   )
+  if settings.num_members == 1:
+    return member
+  return ensemble.Ensemble(member, settings.num_members)

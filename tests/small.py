@@ -20,7 +20,7 @@ import numpy as np
 from coke_jax import config as config_lib
 from coke_jax import parallel
 from coke_jax.data import arrays, graph, paths, vocabulary, walks
-from coke_jax.model import encoder
+from coke_jax.model import encoder, parameters
 from coke_jax.predict import model as model_lib
 from coke_jax.predict import parser, predictor
 from coke_jax.storage import workdir
@@ -181,7 +181,7 @@ def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
     return values
 
   return jax.tree.map(
-    draw, jax.eval_shape(lambda: encoder.init_params(model, 0))
+    draw, jax.eval_shape(lambda: parameters.init_params(model, 0))
   )
 
 

@@ -9,7 +9,7 @@ import pytest
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import benchmarks, vocabulary
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
@@ -72,8 +72,8 @@ def test_config(name):
     tuple(map(str, range(relations))),
   )
   coke = tasks.build_model(config, labels, config.data.max_path_length + 2)
-  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
-  assert round(encoder.count_parameters(shapes) / 1e6, 2) == millions
+  shapes = jax.eval_shape(lambda: parameters.init_params(coke, 0))
+  assert round(parameters.count_parameters(shapes) / 1e6, 2) == millions
 
 
 @pytest.mark.parametrize('name', sorted(PUBLISHED))

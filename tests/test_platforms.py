@@ -9,7 +9,7 @@ import small
 from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.predict import model as model_lib
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
@@ -61,10 +61,14 @@ def check(found, words):
   [
     ({}, {}),
     ({'dtype': 'bfloat16'}, {'rows': 'query'}),
+    (
+      {'dtype': 'bfloat16', 'num_members': 2, 'composition': 'rotation'},
+      {'rows': 'query', 'candidates': 4},
+    ),
     ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
     (
       {
-        'composition': True,
+        'composition': 'complex',
         'relation_directions': True,
         'prediction_head': False,
         'input_dropout': 0.3,
@@ -85,14 +89,14 @@ def test_training_steps(exported, model, train):
   training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
-    graph.vocabulary.pad_id,
+    graph.vocabulary,
   )
   step = train_step.make_train_step(
     coke, transformation, target_mass=0.8, steps_per_call=2
   )
   state = parallel.replicate(train_state.init_state(coke, transformation, 0))
   run = list(training_set.epoch(0))[:2]
-  _, metrics = step(state, run, encoder.dropout_key(0))
+  _, metrics = step(state, run, parameters.dropout_key(0))
   assert metrics['loss'].shape == (2,)
   check(exported, ['dot_general', 'while'])
 
@@ -100,7 +104,7 @@ def test_training_steps(exported, model, train):
 def test_ranking(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
-  params = parallel.replicate(encoder.init_params(coke, 0))
+  params = parallel.replicate(parameters.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
   ranker = ranker_lib.Ranker(coke, 4)
   ranker.rank_filtered(params, queries, queries.known_answers(queries))
@@ -118,7 +122,7 @@ def test_ranking(exported):
 def test_ranking_by_chunks_of_the_vocabulary(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
-  params = parallel.replicate(encoder.init_params(coke, 0))
+  params = parallel.replicate(parameters.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
   ranker = ranker_lib.Ranker(coke, score_bytes=4 * 256 * 3)
   assert ranker.chunk_size == 3
@@ -129,7 +133,7 @@ def test_ranking_by_chunks_of_the_vocabulary(exported):
 def test_asking(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
-  model = model_lib.Model(coke, encoder.init_params(coke, 0), graph, 1)
+  model = model_lib.Model(coke, parameters.init_params(coke, 0), graph, 1)
   model.predict([('e01', 'likes', '?')], top=2)
   model.score([('e01', 'likes', 'e02')])
   check(exported, ['dot_general'])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from coke_jax.data import candidates as candidates_lib
 from coke_jax.data import queries as queries_lib
 
 PAD_ANSWER = -1  # fills unused columns and padding rows of `answers`
@@ -32,6 +33,9 @@ class TrainingSet:
       smaller. Default: 1.
     answer_weight: float32 [N]. Each answer of row i has the weight
       `answer_weight[i]` in the loss. Default: 1 for every row.
+    num_candidates: the number of entities in the softmax of a batch, see
+      `candidates`. Default: 0, which means all entities.
+    num_entities: V. It is only used to sample candidates.
   """
 
   queries: queries_lib.Queries
@@ -40,6 +44,8 @@ class TrainingSet:
   seed: int
   chunk_size: int = 1
   answer_weight: np.ndarray | None = None
+  num_candidates: int = 0
+  num_entities: int = 0
 
   def __post_init__(self) -> None:
     lengths = (self.queries.tokens != self.pad_id).sum(axis=1)
@@ -88,6 +94,9 @@ class TrainingSet:
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
         `answer_weight`: float32 [B], 0 in padding rows. It is missing if the
           attribute `answer_weight` is None.
+        `candidates`, `candidate_weight`: see `candidates.sample_candidates`.
+          They are missing if the attribute `num_candidates` is 0. Otherwise,
+          `answers` has indices of `candidates`.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
@@ -104,8 +113,16 @@ class TrainingSet:
       )
     order = generator.permutation(len(parts))
     ordered = [part for number in order for part in parts[number]]
-    for part in ordered[first_batch:]:
-      yield self._batch(*part)
+    for number, part in enumerate(ordered[first_batch:], first_batch):
+      batch = self._batch(*part)
+      if self.num_candidates:
+        batch |= candidates_lib.sample_candidates(
+          batch['answers'],
+          self.num_entities,
+          self.num_candidates,
+          np.random.default_rng([self.seed, epoch, number]),
+        )
+      yield batch
 
   def _batch(self, length: int, rows: np.ndarray) -> Batch:
     taken = self.queries.take(rows)
@@ -145,7 +162,7 @@ def chunks(
   """
   chunk: list[Batch] = []
   for number, batch in enumerate(epoch, 1):
-    if chunk and batch['tokens'].shape != chunk[0]['tokens'].shape:
+    if chunk and _shapes(batch) != _shapes(chunk[0]):
       yield chunk
       chunk = []
     chunk.append(batch)
@@ -154,6 +171,10 @@ def chunks(
       chunk = []
   if chunk:
     yield chunk
+
+
+def _shapes(batch: Batch) -> dict[str, tuple[int, ...]]:
+  return {name: array.shape for name, array in batch.items()}
 
 
 def stack(chunk: list[Batch], size: int) -> Batch:

@@ -15,7 +15,7 @@ from coke_jax import parallel
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import encoder
+from coke_jax.model import ensemble
 
 # If fewer than 64 rows of scores fit in memory, `rank_filtered` uses batches of
 # 256 rows and scores one chunk of the entities at a time. In smaller batches,
@@ -37,7 +37,7 @@ class Ranker:
 
   def __init__(
     self,
-    model: encoder.CoKE,
+    model: ensemble.Encoder,
     batch_size: int = 0,
     *,
     score_bytes: int = device_call.SCORE_BYTES,

@@ -6,6 +6,9 @@ real parts, the second half the imaginary parts. The composition of a query
 this is the product in ComplEx (Trouillon et al. 2016). For a path, products are
 chained as in the compositional training of Guu, Miller and Liang (2015).
 
+With rotations, the factors of relations are divided by their moduli first, as
+in RotatE (Sun et al. 2019).
+
 Every relation has two factors. The forward factor is used in queries for the
 tail. The backward factor is used in queries for the head, which start at the
 tail and follow the relations backwards.
@@ -13,6 +16,9 @@ tail and follow the relations backwards.
 
 import jax
 import jax.numpy as jnp
+
+# Makes the gradient of a modulus finite at 0.
+_MIN_SQUARED_MODULUS = 1e-6
 
 
 def complex_product(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -36,11 +42,28 @@ def complex_product(x: jax.Array, y: jax.Array) -> jax.Array:
   )
 
 
+def unit_modulus(x: jax.Array) -> jax.Array:
+  """Divides complex numbers by their moduli.
+
+  Args:
+    x: float32 [..., D], D even.
+
+  Returns:
+    float32 [..., D]. The modulus of every complex number is 1, unless the
+    number is close to 0.
+  """
+  real, imaginary = jnp.split(x, 2, axis=-1)
+  scale = jax.lax.rsqrt(real**2 + imaginary**2 + _MIN_SQUARED_MODULUS)
+  return jnp.concatenate([real * scale, imaginary * scale], axis=-1)
+
+
 def compose(
   entity: jax.Array,
   factors: jax.Array,
   relations: jax.Array,
   head_query: jax.Array,
+  *,
+  rotation: bool = False,
 ) -> jax.Array:
   """Multiplies each known entity with the relations of its query.
 
@@ -51,6 +74,7 @@ def compose(
     relations: int32 [B, k], relation indices. A negative index means that there
       is no relation.
     head_query: bool [B], whether the query is for the head.
+    rotation: whether the factors are divided by their moduli.
 
   Returns:
     float32 [B, D].
@@ -61,6 +85,8 @@ def compose(
   for relation in relations.T:
     row = jnp.maximum(relation, 0) + num_relations * head_query
     factor = jnp.take(factors, row, axis=0)
+    if rotation:
+      factor = unit_modulus(factor)
     factor = jnp.where((relation >= 0)[:, None], factor, one[None])
     entity = complex_product(entity, factor)
   return entity

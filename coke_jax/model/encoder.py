@@ -31,15 +31,15 @@ class CoKE(nn.Module):
     num_tokens: number of entities, relations and the tokens MASK and PAD.
     pad_id: id of the token PAD, which attention ignores.
     max_length: maximum K, which is the number of position embeddings.
-    num_layers: L.
+    num_layers: L. If L = 0, the state at the MASK is the input at the MASK.
     hidden_size: D.
     num_heads: A, a divisor of D.
     feed_forward_size: F.
     dropout: dropout rate in all blocks.
     dtype: operands of products with weights, float32 or bfloat16.
     remat: whether to recompute each block in the backward pass.
-    composition: whether the composition of the query is added to the input at
-      the MASK, see `composition`.
+    composition: `complex` or `rotation`, the product that is added to the input
+      at the MASK, see `composition`. Empty: nothing is added (paper).
     relation_directions: whether relations have a second embedding, which is
       used in queries for the head, see `input_embedding`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
@@ -61,7 +61,7 @@ class CoKE(nn.Module):
   dropout: float
   dtype: Any = jnp.float32
   remat: bool = False
-  composition: bool = False
+  composition: str = ''
   relation_directions: bool = False
   prediction_head: bool = True
   input_dropout: float | None = None
@@ -123,24 +123,33 @@ class CoKE(nn.Module):
     tokens: jax.Array,
     mask_position: jax.Array,
     *,
+    candidates: jax.Array | None = None,
     train: bool = False,
   ) -> jax.Array:
-    """Computes the logits of all entities for the masked position.
+    """Computes the logits of entities for the masked position.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
       mask_position: int32 [B], the column of the MASK.
+      candidates: int32 [C], distinct ids of the entities to score. Default: all
+        entities.
       train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
-      float32 [B, V].
+      float32 [B, C], or [B, V] without `candidates`.
 
     Raises:
       ValueError: K exceeds `max_length`.
     """
     hidden = self.masked_state(tokens, mask_position, train=train)
     transformed = self.query_dropout(self.transform(hidden), train=train)
-    return self.entity_logits(transformed)
+    if candidates is None:
+      return self.entity_logits(transformed)
+    return self._logits(
+      transformed,
+      _take_distinct(self.element_embedding, candidates),
+      _take_distinct(self.entity_bias, candidates),
+    )
 
   def entity_logits(
     self, transformed: jax.Array, start: Any = 0, count: int | None = None
@@ -160,8 +169,11 @@ class CoKE(nn.Module):
       self.element_embedding, start, count
     )
     bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
-    logits = products.inner_products(transformed, entities, self.dtype)
-    return products.add_bias(logits, bias)
+    return self._logits(transformed, entities, bias)
+
+  def static_embeddings(self) -> jax.Array:
+    """Returns the embeddings of all tokens, float32 [tokens, D]."""
+    return self.element_embedding
 
   def query_embedding(
     self, tokens: jax.Array, mask_position: jax.Array
@@ -223,6 +235,8 @@ class CoKE(nn.Module):
       float32 [B, D].
     """
     x, visible = self._embed(tokens, train)
+    if not self.blocks:
+      return block_lib.take_position(x, mask_position)
     for block in self.blocks[:-1]:
       x = block(x, visible, None, train)
     return self.blocks[-1](x, visible, mask_position, train)[:, 0]
@@ -240,6 +254,12 @@ class CoKE(nn.Module):
       return hidden
     hidden = nn.gelu(self.prediction_dense(hidden), approximate=False)
     return self.prediction_norm(hidden)
+
+  def _logits(
+    self, transformed: jax.Array, entities: jax.Array, bias: jax.Array
+  ) -> jax.Array:
+    logits = products.inner_products(transformed, entities, self.dtype)
+    return products.add_bias(logits, bias)
 
   def _embed(
     self, tokens: jax.Array, train: bool
@@ -259,42 +279,17 @@ class CoKE(nn.Module):
       self.position_embedding,
       self.backward_relation_embedding if self.relation_directions else None,
       self.composition_embedding if self.composition else None,
+      rotation=self.composition == 'rotation',
     )
     x = self.embedding_norm(x)
     x = self.embedding_dropout(x, train=train)
     return x, visible
 
 
-def count_parameters(params: Any) -> int:
-  """Counts the numbers in a tree of parameters or of parameter shapes."""
-  return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
-def init_params(model: CoKE, seed: int) -> Any:
-  """Draws the initial parameters.
-
-  Args:
-    model: the encoder.
-    seed: determines the parameters completely.
-
-  Returns:
-    The parameters, a nested dict of float32 arrays.
-  """
-  tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
-  key = _named_key(seed, 'parameters')
-  return jax.jit(model.init)(key, tokens, jnp.zeros(1, jnp.int32))['params']
-
-
-def param_shapes(model: CoKE) -> Any:
-  """Returns the shapes and dtypes of the parameters, without computing them."""
-  return jax.eval_shape(lambda: init_params(model, seed=0))
-
-
-def dropout_key(seed: int) -> jax.Array:
-  """Returns the key from which the dropout keys of all steps are derived."""
-  return _named_key(seed, 'dropout')
-
-
-def _named_key(seed: int, name: str) -> jax.Array:
-  number = ('parameters', 'dropout').index(name)
-  return jax.random.fold_in(jax.random.key(seed), number)
+def _take_distinct(table: jax.Array, rows: jax.Array) -> jax.Array:
+  """Selects distinct rows, which makes the gradient faster."""
+  return (
+    jnp.asarray(table)
+    .at[rows]
+    .get(unique_indices=True, mode='promise_in_bounds')
+  )

@@ -18,6 +18,8 @@ def embed_tokens(
   positions: jax.Array,
   backward_relations: jax.Array | None = None,
   factors: jax.Array | None = None,
+  *,
+  rotation: bool = False,
 ) -> jax.Array:
   """Computes the input of the first block, before its layer norm.
 
@@ -34,6 +36,7 @@ def embed_tokens(
     factors: float32 [2 R, D], the relation factors of `composition.compose`.
       The composition of the query is added to the input at the MASK. Default:
       no composition (paper).
+    rotation: whether the factors are divided by their moduli.
 
   Returns:
     float32 [B, K, D].
@@ -63,6 +66,7 @@ def embed_tokens(
       factors,
       relations[:, 1:-1],
       head_query,
+      rotation=rotation,
     )
     x = x + jnp.where(masked[..., None], product[:, None], 0.0)
   return x

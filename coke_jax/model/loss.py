@@ -11,7 +11,12 @@ import jax.numpy as jnp
 
 
 def smoothed_cross_entropy(
-  logits: jax.Array, answers: jax.Array, target_mass: float
+  logits: jax.Array,
+  answers: jax.Array,
+  target_mass: float,
+  *,
+  candidate_weight: jax.Array | None = None,
+  num_entities: int | None = None,
 ) -> jax.Array:
   """Computes the loss of each row, summed over the answers of the row.
 
@@ -20,23 +25,40 @@ def smoothed_cross_entropy(
   logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms logsumexp(z) and
   sum(z) are computed once per row.
 
+  With candidates, both sums over entities are weighted sums over candidates,
+  which estimate the sums over all entities.
+
   Args:
-    logits: float32 [B, V].
-    answers: int32 [B, M] entity ids. Negative ids are padding.
+    logits: float32 [B, V], or [B, C] with C candidates.
+    answers: int32 [B, M] entity ids, or indices of candidates. Negative numbers
+      are padding.
     target_mass: the probability of the answer in the target distribution. If
       V = 1, this probability is always 1.
+    candidate_weight: float32 [C], see `data.candidates`. Default: there are no
+      candidates.
+    num_entities: V. It is only needed with candidates.
 
   Returns:
     float32 [B]; 0 for a row without answers.
   """
-  num_entities = logits.shape[-1]
+  if candidate_weight is None:
+    num_entities = logits.shape[-1]
+    normalizer = jax.nn.logsumexp(logits, axis=1)
+    total = logits.sum(axis=1)
+  else:
+    assert num_entities is not None
+    normalizer = jax.nn.logsumexp(
+      logits + jnp.log(candidate_weight)[None], axis=1
+    )
+    total = jnp.dot(
+      logits, candidate_weight, precision=jax.lax.Precision.HIGHEST
+    )
   valid = answers >= 0
   count = valid.sum(axis=1).astype(logits.dtype)
   gold = jnp.take_along_axis(logits, jnp.maximum(answers, 0), axis=1)
   gold_sum = jnp.where(valid, gold, 0.0).sum(axis=1)
   rest = (1.0 - target_mass) / max(num_entities - 1, 1)
-  normalizer = jax.nn.logsumexp(logits, axis=1)
   if num_entities == 1:
     return count * normalizer - gold_sum
-  shared = normalizer - rest * logits.sum(axis=1)
+  shared = normalizer - rest * total
   return count * shared - (target_mass - rest) * gold_sum

@@ -29,7 +29,7 @@ import safetensors.numpy
 
 from coke_jax import errors, parallel, tasks, version
 from coke_jax.data import arrays, atomic_files
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.storage import checksums, json_files
 from coke_jax.storage import workdir as workdir_lib
 
@@ -90,7 +90,7 @@ def write(
   config, data = workdir.config(), workdir.data()
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, data.vocabulary, task.max_length)
-  params, step = workdir.best_params(encoder.param_shapes(model))
+  params, step = workdir.best_params(parameters.param_shapes(model))
   results = _results_of(workdir, step)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
@@ -147,7 +147,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   except (KeyError, TypeError, ValueError) as error:
     raise ExportError(f'{root / _DATA}: cannot be used: {error}') from error
   task = tasks.make_task(config, data)
-  shapes = encoder.param_shapes(
+  shapes = parameters.param_shapes(
     tasks.build_model(config, vocabulary, task.max_length)
   )
   params = _read_params(root / _MODEL, metadata, shapes)

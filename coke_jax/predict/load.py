@@ -4,7 +4,7 @@ import os
 import pathlib
 
 from coke_jax import parallel, tasks
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.predict import export
 from coke_jax.predict import model as model_lib
 from coke_jax.storage import workdir as workdir_lib
@@ -44,7 +44,7 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     config = workdir.config()
     task = tasks.make_task(config, workdir.data())
     model = tasks.build_model(config, task.data.vocabulary, task.max_length)
-    params, _ = workdir.best_params(encoder.param_shapes(model))
+    params, _ = workdir.best_params(parameters.param_shapes(model))
     params = parallel.replicate(params)
   longest = min(config.data.max_path_length, task.max_length - 2)
   return model_lib.Model(model, params, task.data, longest)

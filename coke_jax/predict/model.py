@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coke_jax.data import arrays, graph
-from coke_jax.model import encoder as encoder_lib
+from coke_jax.model import ensemble
 from coke_jax.predict import (
   embeddings,
   known_facts,
@@ -54,7 +54,7 @@ class Model:
     Use `coke_jax.load` for a model that was saved.
 
     Args:
-      model: the Flax module, `encoder.CoKE`.
+      model: the Flax module, `encoder.CoKE` or `ensemble.Ensemble`.
       params: parameters of the module, from `parallel.replicate`.
       data: labels and splits.
       max_path_length: maximum number of relations in a training path.
@@ -70,7 +70,7 @@ class Model:
     )
 
   @property
-  def encoder(self) -> encoder_lib.CoKE:
+  def encoder(self) -> ensemble.Encoder:
     """The Flax module."""
     return self.predictor.scorer.model
 
@@ -236,7 +236,11 @@ class Model:
     """Returns the static embeddings of all entities and relations."""
     vocabulary = self.data.vocabulary
     count = vocabulary.num_entities + vocabulary.num_relations
-    table = np.array(self.predictor.scorer.params['element_embedding'])
+    table = np.array(
+      self.encoder.apply(
+        {'params': self.predictor.scorer.params}, method='static_embeddings'
+      )
+    )
     return embeddings.Static(
       vectors=table[:count],
       labels=vocabulary.token_labels[:count],

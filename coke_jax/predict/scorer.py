@@ -15,7 +15,7 @@ from coke_jax import parallel
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import encoder
+from coke_jax.model import ensemble
 
 _SMALL_BATCHES = (8, 64)  # rows for each device
 _MIN_TOP_K = 16  # A smaller k would need another compilation.
@@ -30,7 +30,7 @@ class Scorer:
     batch_size: maximum number of queries in a call, over all devices.
   """
 
-  def __init__(self, model: encoder.CoKE, params: Any, batch_size: int = 0):
+  def __init__(self, model: ensemble.Encoder, params: Any, batch_size: int = 0):
     """Prepares a scorer. Each program is compiled when it is first used.
 
     Args:

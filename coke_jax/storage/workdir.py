@@ -203,7 +203,7 @@ class Workdir:
 
     Args:
       shapes: the shapes and dtypes of the parameters, from
-        `encoder.param_shapes`.
+        `parameters.param_shapes`.
 
     Returns:
       A tree of NumPy arrays, then the step of the checkpoint.

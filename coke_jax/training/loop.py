@@ -12,7 +12,7 @@ import numpy as np
 from coke_jax import errors, parallel
 from coke_jax.data import batches
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import (
@@ -144,7 +144,7 @@ class Trainer:
 
   def _loop(self) -> None:
     progress, settings = self.progress, self.setup.config.train
-    key = encoder.dropout_key(settings.seed)
+    key = parameters.dropout_key(settings.seed)
     save_seconds = 60 * settings.checkpoint_every_minutes
     if progress.validation_pending:
       self._validate()

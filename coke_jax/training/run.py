@@ -9,7 +9,7 @@ import ml_collections
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import encoder
+from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import loop
 from coke_jax.training import setup as setup_lib
@@ -94,9 +94,9 @@ def evaluate(
 def _train_and_evaluate(
   setup: setup_lib.Setup, files: workdir_lib.Workdir, split: str
 ) -> dict[str, Any] | None:
-  shapes = encoder.param_shapes(setup.model)
+  shapes = parameters.param_shapes(setup.model)
   print(
-    f'{encoder.count_parameters(shapes) / 1e6:.2f} million parameters on '
+    f'{parameters.count_parameters(shapes) / 1e6:.2f} million parameters on '
     f'{parallel.describe_devices()}; {len(setup.training_set.queries):,} '
     f'rows an epoch, {setup.num_steps:,} steps of '
     f'{setup.config.train.batch_size} rows; work folder {files.folder}'
@@ -108,7 +108,7 @@ def _train_and_evaluate(
 
 def _evaluate(
   task: tasks.Task,
-  model: encoder.CoKE,
+  model: ensemble.Encoder,
   ranker: ranker_lib.Ranker,
   files: workdir_lib.Workdir,
   split: str,
@@ -117,7 +117,7 @@ def _evaluate(
   if not len(task.data.split(split)):
     print(f'{task.data.name}: the {split} split is empty: nothing to rank')
     return None
-  params, step = files.best_params(encoder.param_shapes(model))
+  params, step = files.best_params(parameters.param_shapes(model))
   started = time.monotonic()
   results = task.evaluate(
     ranker,

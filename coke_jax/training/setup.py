@@ -12,6 +12,7 @@ from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
 from coke_jax.data import batches
 from coke_jax.data import queries as queries_lib
+from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.training import optimizer, train_state, train_step
 
 
@@ -45,7 +46,7 @@ class Setup:
     vocabulary = task.data.vocabulary
     self.model = tasks.build_model(config, vocabulary, task.max_length)
     self.training_set = build_training_set(
-      config, task.training_queries(), vocabulary.pad_id
+      config, task.training_queries(), vocabulary
     )
     self.steps_per_epoch = self.training_set.steps_per_epoch
     self.num_steps = self.steps(config.train.num_epochs)
@@ -117,14 +118,16 @@ def build_optimizer(
 
 
 def build_training_set(
-  config: ml_collections.ConfigDict, queries: queries_lib.Queries, pad_id: int
+  config: ml_collections.ConfigDict,
+  queries: queries_lib.Queries,
+  vocabulary: vocabulary_lib.Vocabulary,
 ) -> batches.TrainingSet:
   """Builds the training set. `config.train.rows` is the kind of its rows.
 
   Args:
     config: valid settings.
     queries: the training queries, each with a single answer.
-    pad_id: the token that pads short sequences.
+    vocabulary: the labels of the data set.
 
   Returns:
     The training set.
@@ -146,8 +149,10 @@ def build_training_set(
   return batches.TrainingSet(
     queries,
     settings.batch_size,
-    pad_id,
+    vocabulary.pad_id,
     settings.seed,
     settings.steps_per_call,
     weight,
+    settings.candidates,
+    vocabulary.num_entities,
   )

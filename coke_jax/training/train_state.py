@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from coke_jax.model import encoder
+from coke_jax.model import ensemble, parameters
 
 
 @flax.struct.dataclass
@@ -26,7 +26,9 @@ class TrainState:
 
 
 def init_state(
-  model: encoder.CoKE, transformation: optax.GradientTransformation, seed: int
+  model: ensemble.Encoder,
+  transformation: optax.GradientTransformation,
+  seed: int,
 ) -> TrainState:
   """Creates the state before the first step.
 
@@ -38,11 +40,16 @@ def init_state(
   Returns:
     The state with step 0.
   """
-  params = encoder.init_params(model, seed)
+  params = parameters.init_params(model, seed)
+  if isinstance(model, ensemble.Ensemble):
+    # Every member has its own optimizer state, so every leaf gets the axis M.
+    optimizer_state = jax.vmap(transformation.init)(params['member'])
+  else:
+    optimizer_state = transformation.init(params)
   return TrainState(
     step=jnp.zeros((), jnp.int32),
     params=params,
-    optimizer_state=transformation.init(params),
+    optimizer_state=optimizer_state,
   )
 
 

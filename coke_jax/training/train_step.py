@@ -10,7 +10,7 @@ import optax
 
 from coke_jax import parallel
 from coke_jax.data import batches
-from coke_jax.model import encoder, loss
+from coke_jax.model import ensemble, loss
 from coke_jax.training import train_state
 
 
@@ -20,7 +20,7 @@ def count_instances(batch: batches.Batch) -> int:
 
 
 def make_train_step(
-  model: encoder.CoKE,
+  model: ensemble.Encoder,
   transformation: optax.GradientTransformation,
   *,
   target_mass: float,
@@ -40,7 +40,8 @@ def make_train_step(
   has its own weight, whatever batch it is in.
 
   Args:
-    model: the encoder.
+    model: the encoder. The members of an ensemble train on the same batches,
+      each with its own dropout and optimizer state.
     transformation: the optimizer.
     target_mass: probability mass on the answer, see
       `loss.smoothed_cross_entropy`.
@@ -55,6 +56,7 @@ def make_train_step(
     mean `loss` of each batch and its `gradient_norm`, float32
     [steps_per_call], of which the first len(steps) are set.
   """
+  member = model.member if isinstance(model, ensemble.Ensemble) else model
 
   def step(
     state: train_state.TrainState, batch: dict[str, jax.Array], key: jax.Array
@@ -63,18 +65,26 @@ def make_train_step(
     key = jax.random.fold_in(key, parallel.device_index())
 
     valid = batch['answers'] != batches.PAD_ANSWER
+    candidates = weight = None
+    if 'candidates' in batch:
+      candidates, weight = batch['candidates'][0], batch['candidate_weight'][0]
     answer_weight = batch.get('answer_weight', 1.0)
 
     def loss_sum(params: Any) -> jax.Array:
-      logits: Any = model.apply(
+      logits: Any = member.apply(
         {'params': params},
         batch['tokens'],
         batch['mask_position'],
+        candidates=candidates,
         train=True,
         rngs={'dropout': key},
       )
       losses = loss.smoothed_cross_entropy(
-        logits, batch['answers'], target_mass
+        logits,
+        batch['answers'],
+        target_mass,
+        candidate_weight=weight,
+        num_entities=model.num_entities,
       )
       return (losses * answer_weight).sum()
 
@@ -100,10 +110,11 @@ def make_train_step(
     return new, metrics
 
   def run_steps(
-    state: train_state.TrainState, stacked: dict[str, jax.Array], extra: Any
-  ) -> tuple[tuple[train_state.TrainState, dict[str, jax.Array]], tuple[()]]:
-    key, count = extra
-
+    state: train_state.TrainState,
+    stacked: dict[str, jax.Array],
+    key: jax.Array,
+    count: jax.Array,
+  ) -> tuple[train_state.TrainState, dict[str, jax.Array]]:
     def body(index: jax.Array, carry: Any) -> Any:
       state, collected = carry
       batch = {name: array[index] for name, array in stacked.items()}
@@ -114,9 +125,38 @@ def make_train_step(
 
     zeros = jnp.zeros(steps_per_call, jnp.float32)
     collected = {'loss': zeros, 'gradient_norm': zeros}
-    return jax.lax.fori_loop(0, count, body, (state, collected)), ()
+    return jax.lax.fori_loop(0, count, body, (state, collected))
 
-  compiled = parallel.map_devices(run_steps, donate_state=True)
+  def run_members(
+    state: train_state.TrainState,
+    stacked: dict[str, jax.Array],
+    key: jax.Array,
+    count: jax.Array,
+  ) -> tuple[train_state.TrainState, dict[str, jax.Array]]:
+    def run_member(one: Any) -> Any:
+      index, params, optimizer_state = one
+      own_state = train_state.TrainState(state.step, params, optimizer_state)
+      own_key = jax.random.fold_in(key, index)
+      own_state, metrics = run_steps(own_state, stacked, own_key, count)
+      return own_state.params, own_state.optimizer_state, metrics
+
+    assert isinstance(model, ensemble.Ensemble)
+    indices = jnp.arange(model.num_members)
+    params, optimizer_state, metrics = jax.lax.map(
+      run_member, (indices, state.params['member'], state.optimizer_state)
+    )
+    new = train_state.TrainState(
+      state.step + count, {'member': params}, optimizer_state
+    )
+    return new, {name: array.mean(axis=0) for name, array in metrics.items()}
+
+  def run(
+    state: train_state.TrainState, stacked: dict[str, jax.Array], extra: Any
+  ) -> tuple[tuple[train_state.TrainState, dict[str, jax.Array]], tuple[()]]:
+    run_all = run_steps if member is model else run_members
+    return run_all(state, stacked, *extra), ()
+
+  compiled = parallel.map_devices(run, donate_state=True)
 
   def call(
     state: train_state.TrainState, steps: list[batches.Batch], key: jax.Array

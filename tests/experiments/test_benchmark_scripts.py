@@ -19,7 +19,7 @@ from coke_jax.data import batches as batches_lib
 from coke_jax.data import benchmarks as published
 from coke_jax.data import graph as graph_lib
 from coke_jax.evaluate import path_queries
-from coke_jax.model import encoder
+from coke_jax.model import encoder, parameters
 from coke_jax.model import loss as loss_lib
 from coke_jax.training import optimizer, train_state, train_step
 from coke_jax.training import setup as setup_lib
@@ -357,7 +357,7 @@ def both():
   generator = np.random.default_rng(1)
   params = jax.tree.map(  # no zero biases, no unit scales
     lambda leaf: generator.normal(0.1, 0.2, leaf.shape).astype(np.float32),
-    jax.eval_shape(lambda: encoder.init_params(coke, 0)),
+    jax.eval_shape(lambda: parameters.init_params(coke, 0)),
   )
   theirs.model.load_state_dict(to_torch(params, torch))
   jax.config.update('jax_disable_most_optimizations', True)  # compiles faster
@@ -406,7 +406,7 @@ def test_both_trainings_are_equal(both):
   losses = []
   batch = next(theirs.training_set.epoch(0))
   for _ in range(8):
-    state, metrics = step(state, [batch], encoder.dropout_key(0))
+    state, metrics = step(state, [batch], parameters.dropout_key(0))
     theirs.run([batch])
     losses.append((metrics['loss'].item(), theirs.last_loss.item()))
   ours, torch_losses = np.array(losses).T

@@ -10,7 +10,7 @@ import small
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import batches, queries
-from coke_jax.model import composition, encoder, input_embedding, loss
+from coke_jax.model import composition, input_embedding, loss, parameters
 from coke_jax.predict import export, load
 from coke_jax.training import loop, optimizer
 from coke_jax.training import setup as setup_lib
@@ -25,7 +25,7 @@ SEQUENCES = [
 ]
 TOKENS = np.array([tokens for tokens, *_ in SEQUENCES], np.int32)
 OPTIONS = {
-  'composition': True,
+  'composition': 'complex',
   'relation_directions': True,
   'prediction_head': False,
   'input_dropout': 0.3,
@@ -103,6 +103,44 @@ def test_complex_product():
     np.testing.assert_allclose(as_complex(got[row]), expected, rtol=1e-4)
 
 
+def test_rotations_have_modulus_one(tables):
+  rotated = dict(tables, factors=composition.unit_modulus(tables['factors']))
+  factors = rotated['factors'][..., :3] + 1j * rotated['factors'][..., 3:]
+  np.testing.assert_allclose(np.abs(factors), 1, rtol=1e-4)
+  angles = tables['factors'][..., :3] + 1j * tables['factors'][..., 3:]
+  np.testing.assert_allclose(np.angle(factors), np.angle(angles), rtol=1e-4)
+  np.testing.assert_allclose(
+    input_embedding.embed_tokens(
+      TOKENS, TOKENS != PAD, V, **tables, rotation=True
+    ),
+    input_embedding.embed_tokens(TOKENS, TOKENS != PAD, V, **rotated),
+    rtol=1e-4,
+    atol=1e-5,
+  )
+
+
+def test_the_gradient_of_a_factor_of_zero_is_finite():
+  gradient = jax.grad(lambda x: composition.unit_modulus(x).sum())(jnp.zeros(4))
+  assert np.isfinite(gradient).all()
+
+
+def test_without_blocks_the_scores_are_those_of_a_normalized_complex():
+  model = small.coke(num_layers=0, **OPTIONS)
+  params = small.random_params(model)
+  tokens, position = np.array([[1, 20, 22]]), np.array([2])
+  product = as_complex(params['element_embedding'][1]) * as_complex(
+    params['composition_embedding'][0]
+  )
+  state = np.concatenate([product.real, product.imag])
+  state = state + params['element_embedding'][22]
+  state = state + params['position_embedding'][2]
+  norm = params['embedding_norm']
+  state = (state - state.mean()) / state.std() * norm['scale'] + norm['bias']
+  logits = state @ params['element_embedding'][:20].T + params['entity_bias']
+  got = model.apply({'params': params}, tokens, position)
+  np.testing.assert_allclose(got[0], logits, rtol=1e-4, atol=1e-4)
+
+
 def test_padding_does_not_change_the_scores():
   model = small.coke(max_length=7, **OPTIONS)
   params = small.random_params(model)
@@ -135,7 +173,7 @@ def test_without_prediction_head_the_state_meets_the_entities():
 
 def test_initial_deviations():
   model = small.coke(num_entities=400, hidden_size=64, num_heads=2, **OPTIONS)
-  params = encoder.init_params(model, 0)
+  params = parameters.init_params(model, 0)
   # Values beyond two standard deviations are drawn again. This reduces the
   # standard deviation by the factor 0.88.
   for leaf, stddev in (
@@ -203,11 +241,17 @@ def settings(**train):
 
 
 @pytest.mark.parametrize(
-  ('rows', 'dtype'), [('instance', 'float32'), ('query', 'bfloat16')]
+  ('rows', 'model'),
+  [
+    ('instance', {'dtype': 'float32', 'num_members': 2}),
+    ('query', {'dtype': 'bfloat16', 'composition': 'rotation'}),
+    ('query', {'dtype': 'bfloat16', 'num_members': 2}),
+  ],
+  ids=str,
 )
-def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, dtype):
-  config, data = settings(rows=rows), small.random_graph()
-  config.model.dtype = dtype
+def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, model):
+  config, data = settings(rows=rows, candidates=8), small.random_graph()
+  config.model.update(model)
 
   def train(name, epochs):
     config.train.num_epochs = epochs
@@ -239,8 +283,10 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, dtype):
     np.testing.assert_array_equal(left, right)
 
 
-def test_a_trained_model_is_exported_and_loaded(tmp_path):
+@pytest.mark.parametrize('members', [1, 3])
+def test_a_trained_model_is_exported_and_loaded(tmp_path, members):
   config, data = settings(num_epochs=1), small.random_graph()
+  config.model.num_members = members
   folder = small.create_workdir(tmp_path / 'work', config, data)
   loop.Trainer(
     setup_lib.Setup(config, tasks.make_task(config, data)), folder
@@ -252,6 +298,10 @@ def test_a_trained_model_is_exported_and_loaded(tmp_path):
     for name in ('work', 'model')
   )
   assert trained == exported
+  model = load.load(tmp_path / 'model')
+  width = members * config.model.hidden_size
+  assert model.embed([('e03', 'likes', '?')]).vectors.shape == (1, 3, width)
+  assert model.embed_elements().vectors.shape == (22, width)
 
 
 def test_instances_and_queries_have_the_same_gradient():
@@ -288,7 +338,11 @@ def test_instances_and_queries_have_the_same_gradient():
     ('model.input_dropout', 1.5),
     ('model.embedding_stddev', 0.0),
     ('model.kernel_stddev', -1.0),
+    ('model.composition', 'quaternion'),
+    ('model.num_members', 0),
+    ('model.num_layers', -1),
     ('train.embedding_learning_rate_factor', 0.0),
+    ('train.candidates', -1),
   ],
 )
 def test_settings_out_of_range(field, value):
@@ -300,7 +354,7 @@ def test_settings_out_of_range(field, value):
 
 def test_a_composition_needs_an_even_width():
   config = small.config(
-    model={'composition': True, 'hidden_size': 9, 'num_heads': 3}
+    model={'composition': 'complex', 'hidden_size': 9, 'num_heads': 3}
   )
   with pytest.raises(config_lib.ConfigError, match='even number'):
     config_lib.validate(config)

@@ -9,7 +9,7 @@ import small
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import vocabulary
-from coke_jax.model import encoder, loss
+from coke_jax.model import encoder, loss, parameters
 
 ORACLE = pathlib.Path(__file__).parents[1] / 'data' / 'official_forward.npz'
 
@@ -126,8 +126,8 @@ def test_parameter_count_is_the_papers(name, entities, relations, millions):
     tuple(map(str, range(entities))), tuple(map(str, range(relations)))
   )
   coke = tasks.build_model(config_lib.default_config(), labels)
-  shapes = jax.eval_shape(lambda: encoder.init_params(coke, 0))
-  assert round(encoder.count_parameters(shapes) / 1e6, 2) == millions, name
+  shapes = jax.eval_shape(lambda: parameters.init_params(coke, 0))
+  assert round(parameters.count_parameters(shapes) / 1e6, 2) == millions, name
 
 
 def test_masked_state_equals_the_full_encoding():
@@ -201,7 +201,7 @@ def test_dropout_differs_between_rows():
 
 def test_initial_parameters():
   coke = small_model(hidden_size=64, num_tokens=2000, pad_id=1999)
-  params = encoder.init_params(coke, 3)
+  params = parameters.init_params(coke, 3)
   embedding = np.asarray(params['element_embedding'])
   assert np.abs(embedding).max() <= 0.04 + 1e-6  # two standard deviations
   np.testing.assert_allclose(embedding.std(), 0.02 * 0.8796, rtol=0.02)

@@ -10,7 +10,7 @@ import pytest
 import small
 
 from coke_jax import errors, tasks
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, run, train_state
 from coke_jax.training import setup as setup_lib
@@ -104,12 +104,12 @@ def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
 
 def test_scores_that_overflow_in_bfloat16(tmp_path, monkeypatch):
   config = small_config(tmp_path, valid=RING[:2], **{'model.dtype': 'bfloat16'})
-  original = encoder.init_params
+  original = parameters.init_params
 
   def huge(model, seed):
     return jax.tree.map(lambda leaf: leaf * 1e37, original(model, seed))
 
-  monkeypatch.setattr(encoder, 'init_params', huge)
+  monkeypatch.setattr(parameters, 'init_params', huge)
   with pytest.raises(loop.TrainingError, match=r'step 1: loss'):
     train(tmp_path, config)
   assert not list((tmp_path / 'work' / 'checkpoints').iterdir())

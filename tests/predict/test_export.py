@@ -21,7 +21,7 @@ import coke_jax
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import arrays, atomic_files, graph, walks
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.predict import export
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, json_files, workdir
@@ -140,7 +140,7 @@ def test_the_best_checkpoint_is_read_back_exactly(kind, request):
   assert_same_leaves(arrays.to_arrays(data), arrays.to_arrays(place.data()))
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, data.vocabulary, task.max_length)
-  wanted, _ = place.best_params(encoder.param_shapes(model))
+  wanted, _ = place.best_params(parameters.param_shapes(model))
   assert_same_leaves(params, wanted)
 
 

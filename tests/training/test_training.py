@@ -16,7 +16,7 @@ import small
 from coke_jax import parallel, tasks
 from coke_jax.data import batches
 from coke_jax.data import queries as queries_lib
-from coke_jax.model import encoder, loss
+from coke_jax.model import loss, parameters
 from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, train_state, train_step
 from coke_jax.training import setup as setup_lib
@@ -118,13 +118,13 @@ def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
   training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
-    graph.vocabulary.pad_id,
+    graph.vocabulary,
   )
   epoch = list(training_set.epoch(0))
   step = train_step.make_train_step(
     coke, transformation, target_mass=0.8, steps_per_call=4
   )
-  key = encoder.dropout_key(0)
+  key = parameters.dropout_key(0)
 
   def train(sizes):
     state = parallel.replicate(train_state.init_state(coke, transformation, 0))
@@ -168,7 +168,7 @@ def epoch_gradient(config, graph, params):
   training_set = setup_lib.build_training_set(
     config,
     queries_lib.from_triples(graph.train, graph.vocabulary),
-    graph.vocabulary.pad_id,
+    graph.vocabulary,
   )
 
   def batch_loss(params, batch):
@@ -196,7 +196,7 @@ def test_query_rows_have_the_gradient_of_instance_rows():
   instance = small_config()
   query = small_config(rows='query', max_answers_per_row=3)
   coke = tasks.build_model(instance, graph.vocabulary)
-  params = encoder.init_params(coke, 0)
+  params = parameters.init_params(coke, 0)
   params = jax.tree.map(lambda leaf: leaf * 10, params)
   expected, instances = epoch_gradient(instance, graph, params)
   got, queries = epoch_gradient(query, graph, params)
@@ -222,7 +222,7 @@ def one_step(batch, config, graph, weight_per_row=1.0):
     target_mass=config.train.target_mass,
     weight_per_row=weight_per_row,
   )
-  state, metrics = step(state, [batch], encoder.dropout_key(0))
+  state, metrics = step(state, [batch], parameters.dropout_key(0))
   after = leaves(state.params)
   return [b - a for a, b in zip(before, after, strict=True)], metrics
 
@@ -237,15 +237,14 @@ def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
   made = queries_lib.from_triples(graph.train, graph.vocabulary)
   counts = collections.Counter(map(tuple, made.tokens.tolist()))
   assert max(counts.values()) > 3
-  pad = graph.vocabulary.pad_id
-  training_set = setup_lib.build_training_set(config, made, pad)
+  training_set = setup_lib.build_training_set(config, made, graph.vocabulary)
   got = collections.Counter()
   for batch in training_set.epoch(0):
     answers = (batch['answers'] != batches.PAD_ANSWER).sum(axis=1)
     weights = answers * batch['answer_weight']
     for tokens, weight in zip(batch['tokens'].tolist(), weights, strict=True):
       got[tuple(tokens)] += float(weight)
-  assert got.pop((pad,) * 3) == 0
+  assert got.pop((graph.vocabulary.pad_id,) * 3) == 0
   assert got.keys() == counts.keys()
   for query, count in counts.items():
     assert got[query] == pytest.approx(count**power, rel=1e-5)
@@ -350,7 +349,7 @@ def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
   worker = make_trainer(tmp_path, config, graph)
   state = worker.run()
   params, step = worker.workdir.best_params(
-    encoder.param_shapes(worker.setup.model)
+    parameters.param_shapes(worker.setup.model)
   )
   assert step == worker.setup.num_steps
   assert_same(state.params, params)
@@ -380,7 +379,7 @@ def test_a_batch_that_devices_cannot_share_is_refused(monkeypatch):
   queries = queries_lib.from_triples(graph.train, graph.vocabulary)
   with pytest.raises(ValueError, match=r'100 rows.*8 devices.*96 or 104'):
     setup_lib.build_training_set(
-      small_config(batch_size=100), queries, graph.vocabulary.pad_id
+      small_config(batch_size=100), queries, graph.vocabulary
     )
 
 
@@ -394,8 +393,9 @@ if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
   assert jax.local_device_count() == int(sys.argv[2])
   without_dropout = small_config()
   without_dropout.model.dropout = 0.0
-  without_dropout.model.update(composition=True, relation_directions=True)
+  without_dropout.model.update(composition='complex', relation_directions=True)
   without_dropout.train.embedding_learning_rate_factor = 5.0
+  without_dropout.train.candidates = 8
   make_trainer(
     pathlib.Path(sys.argv[1]),
     without_dropout,

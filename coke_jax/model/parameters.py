@@ -1,0 +1,53 @@
+"""Initial values, shapes and number of the parameters, and random keys."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from coke_jax.model import encoder, ensemble
+
+
+def count_parameters(params: Any) -> int:
+  """Counts the numbers in a tree of parameters or of parameter shapes."""
+  return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def init_params(model: ensemble.Encoder, seed: int) -> Any:
+  """Draws the initial parameters.
+
+  Args:
+    model: the encoder.
+    seed: determines the parameters completely.
+
+  Returns:
+    The parameters, a nested dict of float32 arrays. Those of an ensemble are
+    the item `member`, with the leading axis M.
+  """
+  key = _named_key(seed, 'parameters')
+  if isinstance(model, encoder.CoKE):
+    return jax.jit(_init, static_argnums=0)(model, key)
+  keys = jax.random.split(key, model.num_members)
+  members = jax.vmap(functools.partial(_init, model.member))
+  return {'member': jax.jit(members)(keys)}
+
+
+def param_shapes(model: ensemble.Encoder) -> Any:
+  """Returns the shapes and dtypes of the parameters, without computing them."""
+  return jax.eval_shape(lambda: init_params(model, seed=0))
+
+
+def dropout_key(seed: int) -> jax.Array:
+  """Returns the key from which the dropout keys of all steps are derived."""
+  return _named_key(seed, 'dropout')
+
+
+def _named_key(seed: int, name: str) -> jax.Array:
+  number = ('parameters', 'dropout').index(name)
+  return jax.random.fold_in(jax.random.key(seed), number)
+
+
+def _init(model: encoder.CoKE, key: jax.Array) -> Any:
+  tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
+  return model.init(key, tokens, jnp.zeros(1, jnp.int32))['params']
