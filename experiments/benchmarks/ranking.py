@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import device_call, ranker
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from experiments.benchmarks import data_sets, memory, plan, stopwatch
 
 
@@ -32,7 +32,7 @@ class Evaluation:
     model = tasks.build_model(config, vocabulary, self._task.max_length)
     self._ranker = ranker.Ranker(model, config.evaluate.batch_size)
     self._params = parallel.replicate(
-      encoder.init_params(model, config.train.seed)
+      parameters.init_params(model, config.train.seed)
     )
 
     def scores_only(

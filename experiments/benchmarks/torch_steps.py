@@ -28,7 +28,7 @@ class Steps:
     """
     vocabulary = task.data.vocabulary
     self.training_set = setup_lib.build_training_set(
-      config, task.training_queries(), vocabulary.pad_id
+      config, task.training_queries(), vocabulary
     )
     self.device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
     torch.manual_seed(config.train.seed)

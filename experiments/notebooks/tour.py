@@ -35,7 +35,7 @@ from coke_jax.data import benchmarks, queries, triple_files
 from coke_jax.evaluate import link_prediction
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.storage import workdir
 from coke_jax.training import run
 
@@ -158,7 +158,7 @@ mine.predict(('Kenya', 'region', '?'), top=3).to_pandas()
 
 # %%
 files = workdir.Workdir(folder)
-params, step = files.best_params(encoder.param_shapes(mine.encoder))
+params, step = files.best_params(parameters.param_shapes(mine.encoder))
 ranker = ranker_lib.Ranker(mine.encoder)
 ranks = link_prediction.LinkPrediction(countries).rank(ranker, params, 'test')
 metrics = ranks_lib.rank_metrics(ranks.realistic, ranks.candidates)

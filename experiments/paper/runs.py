@@ -19,7 +19,7 @@ import numpy as np
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import vocabulary as vocabulary_lib
-from coke_jax.model import encoder
+from coke_jax.model import parameters
 from coke_jax.storage import json_files
 from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import run as run_lib
@@ -195,7 +195,7 @@ def count_parameters(
     max_length: maximum number of tokens in a sequence.
   """
   model = tasks.build_model(config, vocabulary, max_length)
-  return int(encoder.count_parameters(encoder.param_shapes(model)))
+  return int(parameters.count_parameters(parameters.param_shapes(model)))
 
 
 def _record_path(run: settings.Run, out: pathlib.Path) -> pathlib.Path:
