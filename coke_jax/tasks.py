@@ -5,6 +5,7 @@ task provides the data set, the training queries and the evaluation protocol.
 """
 
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ from coke_jax.data import (
   benchmarks,
   path_cache,
   queries,
+  source_files,
   triple_files,
   walks,
 )
@@ -110,6 +112,39 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
     )
     print(f'sampled paths from it\n{data.summary()}')
   return data
+
+
+def source_digests(config: ml_collections.ConfigDict) -> dict[str, str]:
+  """Returns the SHA-256 of each file of a config's data set by role.
+
+  Raises:
+    text_files.DataError: the data set cannot be found or read.
+  """
+  settings = config.data
+  folder = benchmarks.locate(settings.name, settings.dir or None)
+  paths = settings.kind == 'paths'
+  return source_files.digests(source_files.find(folder, paths=paths))
+
+
+def source_changes(
+  config: ml_collections.ConfigDict, expected: Mapping[str, str]
+) -> list[str]:
+  """Describes the files of a config's data set that have changed.
+
+  Args:
+    config: the settings.
+    expected: the result of `source_digests` when the run was started.
+
+  Returns:
+    One line for each changed file. Missing files are left out.
+  """
+  settings = config.data
+  return source_files.changes(
+    settings.name,
+    settings.dir or None,
+    paths=settings.kind == 'paths',
+    expected=expected,
+  )
 
 
 def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:

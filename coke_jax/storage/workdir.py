@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ml_collections
@@ -31,6 +31,7 @@ from coke_jax.storage import checksums, json_files, metrics_log
 
 FORMAT = 2  # Format of the folder. No other format can be read.
 _DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
+_SOURCE = 'source '  # Prefix of the names of the data files' checksums there.
 
 WorkdirError = json_files.WorkdirError
 
@@ -84,13 +85,17 @@ class Workdir:
       yield
 
   def create(
-    self, config: ml_collections.ConfigDict, data: arrays.DataSet
+    self,
+    config: ml_collections.ConfigDict,
+    data: arrays.DataSet,
+    sources: Mapping[str, str] | None = None,
   ) -> None:
     """Writes the settings, labels and splits of a new run.
 
     Args:
       config: valid settings.
       data: the data set to train on.
+      sources: the SHA-256 of each data file by its role. Default: none.
 
     Raises:
       WorkdirError: the folder contains a run, or checkpoints without settings.
@@ -115,6 +120,8 @@ class Workdir:
     )
     settings = config.to_dict()
     saved = {**arrays.to_arrays(data), **_digests(settings, data.vocabulary)}
+    for role, sha256 in (sources or {}).items():
+      saved[_SOURCE + role] = _bytes_of(sha256)
     with (
       atomic_files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
@@ -149,7 +156,11 @@ class Workdir:
     return json_files.read_config(self.folder / 'config.json')
 
   def data(self) -> arrays.DataSet:
-    """Reads the data set of the run.
+    """Reads the data set of the run. Errors are those of `data_and_sources`."""
+    return self.data_and_sources()[0]
+
+  def data_and_sources(self) -> tuple[arrays.DataSet, dict[str, str]]:
+    """Reads the data set of the run and the `sources` given to `create`.
 
     Raises:
       WorkdirError: a file is missing, damaged or of another run.
@@ -167,13 +178,17 @@ class Workdir:
     except Exception as error:  # NumPy raises any type on a damaged archive.
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
     settings = json_files.read_json(self.folder / 'config.json')
-    for key, digest in _digests(settings, vocabulary).items():
-      if key not in saved or not np.array_equal(saved[key], digest):
+    for key, expected in _digests(settings, vocabulary).items():
+      if key not in saved or not np.array_equal(saved[key], expected):
         raise WorkdirError(
           f'{self.folder / key.removesuffix(_DIGEST)}: was changed or belongs '
           f'to another run: expected the file written with {path.name}'
         )
-    return data
+    return data, {
+      key.removeprefix(_SOURCE): digest.tobytes().hex()
+      for key, digest in saved.items()
+      if key.startswith(_SOURCE)
+    }
 
   def checkpoints(self, *, writing: bool) -> checkpoints_lib.Checkpoints:
     """Opens the checkpoints. Use the result as a context manager.
@@ -276,8 +291,10 @@ def _digests(
     'vocabulary.json': [vocabulary.entities, vocabulary.relations],
   }
   return {
-    name + _DIGEST: np.frombuffer(
-      bytes.fromhex(checksums.of_json(content)), dtype=np.uint8
-    )
+    name + _DIGEST: _bytes_of(checksums.of_json(content))
     for name, content in contents.items()
   }
+
+
+def _bytes_of(sha256: str) -> np.ndarray:
+  return np.frombuffer(bytes.fromhex(sha256), dtype=np.uint8)

@@ -1,5 +1,6 @@
 """Trains in a work folder and evaluates the best checkpoint."""
 
+import logging
 import os
 import time
 from typing import Any
@@ -50,7 +51,15 @@ def train_and_evaluate(
   if files.exists:
     with files.locked():
       files.check_config(config)
-      data = files.data()
+      data, sources = files.data_and_sources()
+      changed = tasks.source_changes(config, sources)
+      if changed:
+        raise workdir_lib.WorkdirError(
+          f'{files.folder}: the run here was started with other data:\n  '
+          + '\n  '.join(changed)
+          + '\nNothing was changed. Choose another --workdir, or restore the '
+          'files, or move them away to use the copy of the data in this folder'
+        )
       print(
         f'{files.folder}: continuing with the data of this run\n'
         f'{data.summary()}'
@@ -58,9 +67,10 @@ def train_and_evaluate(
       setup = setup_lib.Setup(config, tasks.make_task(config, data))
       return _train_and_evaluate(setup, files, split)
   data = tasks.read_data(config)
+  sources = tasks.source_digests(config)
   setup = setup_lib.Setup(config, tasks.make_task(config, data))
   with files.locked():
-    files.create(config, data)
+    files.create(config, data, sources)
     return _train_and_evaluate(setup, files, split)
 
 
@@ -85,7 +95,14 @@ def evaluate(
       NaN or infinite.
   """
   files = workdir_lib.Workdir(workdir)
-  task = tasks.make_task(config, files.data())
+  data, sources = files.data_and_sources()
+  for change in tasks.source_changes(config, sources):
+    logging.warning(
+      '%s: the data of the run are used, not this file: %s',
+      files.folder,
+      change,
+    )
+  task = tasks.make_task(config, data)
   model = tasks.build_model(config, task.data.vocabulary, task.max_length)
   ranker = ranker_lib.Ranker(model, config.evaluate.batch_size)
   return _evaluate(task, model, ranker, files, split)

@@ -1,6 +1,9 @@
 """Trains on small files, and checks what training and evaluation write."""
 
+import gzip
+import hashlib
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -119,6 +122,35 @@ def test_other_data_are_refused(trained, change):
   (field,) = change
   with pytest.raises(workdir.WorkdirError, match=f'{field} is .*: expected'):
     run.train_and_evaluate(other, str(folder))
+
+
+def test_changed_data_files_are_refused(trained, tmp_path, caplog):
+  """A change is not silently ignored. Missing files are not needed."""
+  folder, config = trained
+  data = pathlib.Path(config.data.dir)
+  before = (data / 'train.txt').read_bytes()
+  try:
+    with (data / 'train.txt').open('a') as out:
+      out.write('person 1\tknows\tperson new\n')
+    digests = [
+      hashlib.sha256(content).hexdigest()
+      for content in ((data / 'train.txt').read_bytes(), before)
+    ]
+    with pytest.raises(workdir.WorkdirError, match='other data') as caught:
+      run.train_and_evaluate(config, folder)
+    for part in (str(data / 'train.txt'), *digests):
+      assert part in str(caught.value)
+    assert 'valid.txt' not in str(caught.value)
+    run.evaluate(config, folder)  # Uses the copy in the work folder.
+    assert str(data / 'train.txt') in caplog.text
+    # The content counts, not the compression.
+    (data / 'train.txt').unlink()
+    (data / 'train.txt.gz').write_bytes(gzip.compress(before))
+    run.train_and_evaluate(config, folder)
+    (data / 'train.txt.gz').rename(tmp_path / 'train.txt.gz')
+    run.train_and_evaluate(config, folder)
+  finally:
+    (data / 'train.txt').write_bytes(before)
 
 
 @pytest.mark.parametrize(
