@@ -1,64 +1,61 @@
-"""Trains a config with every combination of the given field values.
+"""Searches for the best values of settings, with successive halving.
 
-    python -m experiments.search --config=configs/fb15k237_cpu.py --out=search \
-      --set model.dropout=0.2,0.3 --set train.target_mass=0.9,0.5
+    python -m experiments.search --config=configs/codex_s.py --out=search \
+      --set model.input_dropout=0.3..0.7 --set train.batch_size=128,256 \
+      --set train.learning_rate=5e-4..5e-3@log --trials=20 --rungs=3
 
-Sorts the combinations by their best validation and writes search.json and
-search.md. Each combination has its own work folder in `--out`. The same command
-continues an interrupted search. The test split is not used.
+Each trial is a training with one choice of values in its own work folder below
+`--out`. Without `--trials`, every combination of listed values is one trial.
+With `--rungs=3`, a trial first trains for a ninth of the epochs of the config.
+It trains again with three times as many epochs only if its valid metric is
+among the best third at this rung (asynchronous successive halving, Li et al.
+2020). The test split is not used.
+
+Writes search.json, search.md and search.png. All trials are recorded in
+search.sqlite3, so the same command continues an interrupted search, and a
+command with more trials extends it. Needs `pip install '.[search,plots]'`.
 """
 
+import argparse
 import concurrent.futures
-import itertools
+import importlib.util
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib.figure
+import optuna
+
 from coke_jax.storage import json_files, workdir
+from experiments import search_space
 from experiments.paper import formats
 from experiments.paper import options as options_lib
 
-# Metrics of the valid split. Combinations are sorted by the first metric in
-# this list that their task has.
+# Metrics of the valid split. Trials are sorted by the first metric in this list
+# that their task has.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
 # Several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
 
-def combinations(grid: Sequence[str]) -> list[dict[str, str]]:
-  """Returns every combination of one value per field.
+class TrainingFailedError(RuntimeError):
+  """A training ended with an error. The message is the path of its log."""
 
-  Args:
-    grid: texts like 'model.dropout=0.2,0.3'.
+
+def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
+  """Trains with some settings in a process, or continues this training.
 
   Raises:
-    ValueError: a text does not have this form, or a field is given twice.
+    TrainingFailedError: the training ended with an error.
   """
-  fields: dict[str, list[str]] = {}
-  for text in grid:
-    field, equals, values = text.partition('=')
-    if not (field and equals and all(values.split(','))) or field in fields:
-      raise ValueError(
-        f'--set {text}: expected <group>.<field>=<value>,<value>,..., and each '
-        'field once'
-      )
-    fields[field] = values.split(',')
-  return [
-    dict(zip(fields, chosen, strict=True))
-    for chosen in itertools.product(*fields.values())
-  ]
-
-
-def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
-  """Trains one combination in a process; returns whether it succeeded."""
-  folder = out / _name(chosen)
-  out.mkdir(parents=True, exist_ok=True)
-  with (out / f'{folder.name}.log').open('w', encoding='utf-8') as log:
+  log_path = folder.with_name(f'{folder.name}.log')
+  folder.parent.mkdir(parents=True, exist_ok=True)
+  with log_path.open('w', encoding='utf-8') as log:
     done = subprocess.run(
       [
         sys.executable,
@@ -74,7 +71,8 @@ def train(config: str, chosen: dict[str, str], out: pathlib.Path) -> bool:
       env={**_ENVIRONMENT, **os.environ},
       check=False,
     )
-  return done.returncode == 0
+  if done.returncode:
+    raise TrainingFailedError(str(log_path))
 
 
 def best_validation(folder: pathlib.Path) -> dict[str, Any]:
@@ -98,16 +96,115 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
   }
 
 
+def open_study(
+  out: pathlib.Path,
+  space: search_space.Distributions,
+  trials: int | None,
+  reduction: int,
+) -> optuna.Study:
+  """Opens or creates the study of a folder.
+
+  Trials that were interrupted are repeated with the same values. Their
+  trainings continue.
+
+  Args:
+    out: the folder.
+    space: the possible values of each field.
+    trials: the number of trials, or None for all combinations.
+    reduction: the reduction factor of successive halving.
+  """
+  out.mkdir(parents=True, exist_ok=True)
+  combinations = (
+    [] if trials is not None else search_space.all_combinations(space)
+  )
+  study = optuna.create_study(
+    storage=f'sqlite:///{out / "search.sqlite3"}',
+    study_name='search',
+    direction='maximize',
+    load_if_exists=True,
+    pruner=optuna.pruners.SuccessiveHalvingPruner(
+      min_resource=1, reduction_factor=reduction
+    ),
+  )
+  # With the seed of the first trial, a continued study would draw its first
+  # values again.
+  study.sampler = optuna.samplers.TPESampler(
+    seed=len(study.get_trials(deepcopy=False)), multivariate=True
+  )
+  for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
+    study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    study.enqueue_trial(trial.params)
+  for combination in combinations:
+    study.enqueue_trial(combination, skip_if_exists=True)
+  return study
+
+
+def objective(
+  trial: optuna.Trial,
+  config: str,
+  out: pathlib.Path,
+  epochs: Sequence[float],
+  reduction: int,
+) -> float:
+  """Trains one trial rung by rung. Returns the valid metric of the last one.
+
+  Raises:
+    optuna.TrialPruned: the trial is not among the best at a rung.
+    TrainingFailedError: a training ended with an error.
+  """
+  chosen = trial.params
+  rungs: list[dict[str, Any]] = []
+  for rung, num_epochs in enumerate(epochs):
+    settings = dict(chosen)
+    if len(epochs) > 1:
+      settings['train.num_epochs'] = num_epochs
+    folder = out / _name(settings)
+    train(config, settings, folder)
+    rungs.append({'num_epochs': num_epochs, **best_validation(folder)})
+    trial.set_user_attr('rungs', rungs)
+    metric = next(name for name in METRICS if name in rungs[-1])
+    value = float(rungs[-1][metric])
+    print(json.dumps({'set': chosen, **rungs[-1]}), flush=True)
+    trial.report(value, step=reduction**rung)
+    if rung + 1 < len(epochs) and trial.should_prune():
+      raise optuna.TrialPruned
+  return value
+
+
+def summarize(study: optuna.Study) -> list[dict[str, Any]]:
+  """Returns the trials, first those of the highest rung, best first."""
+  tried = [
+    {'set': trial.params, 'rungs': trial.user_attrs['rungs']}
+    for trial in study.get_trials(deepcopy=False)
+    if trial.state.is_finished() and trial.user_attrs.get('rungs')
+    if trial.state != optuna.trial.TrialState.FAIL
+  ]
+  for one in tried:
+    one |= one['rungs'][-1]
+  return sorted(
+    tried,
+    key=lambda one: (
+      -len(one['rungs']),
+      -next(one[name] for name in METRICS if name in one),
+    ),
+  )
+
+
 def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
-  """Writes search.json and search.md; returns the table, sorted best first."""
+  """Writes search.json, search.md and search.png. Returns the table.
+
+  Args:
+    tried: the trials, from `summarize`.
+    out: the folder of the files.
+  """
   metrics = [name for name in METRICS if name in tried[0]]
-  tried = sorted(tried, key=lambda one: -one[metrics[0]])
   json_files.write_json(out / 'search.json', {'tried': tried})
   table = formats.markdown_table(
-    ['settings', 'epoch', *metrics],
+    ['settings', 'rung', 'epoch', *metrics],
     [
       [
         ', '.join(f'{field}={value}' for field, value in one['set'].items()),
+        str(len(one['rungs'])),
         f'{one["epoch"]:.4g}',
         *(f'{one[name]:.4f}' for name in metrics),
       ]
@@ -115,54 +212,111 @@ def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
     ],
   )
   (out / 'search.md').write_text(table + '\n', encoding='utf-8')
+  figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout='constrained')
+  axes = figure.subplots()
+  for one in reversed(tried):
+    axes.plot(
+      [rung['num_epochs'] for rung in one['rungs']],
+      [rung[metrics[0]] for rung in one['rungs']],
+      marker='o',
+      color='tab:blue' if one is tried[0] else 'silver',
+    )
+  axes.set(
+    xlabel='epochs of the schedule',
+    ylabel=f'valid {metrics[0]}',
+    title='Trials by rung; the best one is blue',
+  )
+  figure.savefig(out / 'search.png', dpi=150)
   return table
 
 
+def config_epochs(path: str) -> float:
+  """Returns `train.num_epochs` of a config file."""
+  spec = importlib.util.spec_from_file_location('searched_config', path)
+  assert spec is not None
+  assert spec.loader is not None
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return float(module.get_config().train.num_epochs)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-  """Trains all combinations and prints the table."""
+  """Runs the search and prints the table."""
   parser = options_lib.new_parser(__doc__)
-  parser.add_argument('--config', required=True, help='a file of configs/')
-  parser.add_argument(
+  add = parser.add_argument
+  add('--config', required=True, help='a file of configs/')
+  add(
     '--set',
     action='append',
     default=[],
-    metavar='FIELD=VALUE,VALUE',
-    help='values to try for a field; may be repeated',
+    metavar='FIELD=VALUES',
+    help=f'values to try: {search_space.FORMS}; may be repeated',
   )
-  parser.add_argument(
+  positive = options_lib.positive
+  add('--trials', type=positive, help='default: all combinations')
+  add('--rungs', type=positive, default=1, help='default: 1, no halving')
+  add('--reduction', type=positive, default=3, help='default: 3')
+  add(
     '--parallel',
-    type=options_lib.positive,
+    type=positive,
     default=1,
     metavar='N',
     help='simultaneous trainings; default: 1',
   )
-  parser.add_argument(
-    '--out', type=pathlib.Path, required=True, help='folder for all results'
-  )
+  add('--out', type=pathlib.Path, required=True, help='folder for all results')
   given = parser.parse_args(arguments)
   try:
-    chosen = combinations(given.set)
+    space = search_space.distributions(given.set)
+    study = open_study(given.out, space, given.trials, given.reduction)
   except ValueError as error:
     parser.error(str(error))
-  failed, tried = [], []
-  with concurrent.futures.ThreadPoolExecutor(given.parallel) as pool:
-    outcomes = pool.map(lambda one: train(given.config, one, given.out), chosen)
-    for one, worked in zip(chosen, outcomes, strict=True):
-      if not worked:
-        failed.append(given.out / f'{_name(one)}.log')
-        continue
-      line = best_validation(given.out / _name(one))
-      tried.append({'set': one, **line})
-      print(json.dumps(tried[-1]), flush=True)
+  if given.rungs > 1 and 'train.num_epochs' in space:
+    parser.error('--rungs varies train.num_epochs: expected no --set for it')
+  optuna.logging.set_verbosity(optuna.logging.WARNING)
+  _run(study, space, given)
+  tried = summarize(study)
   if tried:
     print(report(tried, given.out))
+  failed = [
+    trial.user_attrs['failed']
+    for trial in study.get_trials(states=[optuna.trial.TrialState.FAIL])
+    if 'failed' in trial.user_attrs
+  ]
   if failed:
-    sys.exit(
-      'error: not trained, see ' + ', '.join(str(path) for path in failed)
-    )
+    sys.exit('error: not trained, see ' + ', '.join(failed))
 
 
-def _name(chosen: dict[str, str]) -> str:
+def _run(
+  study: optuna.Study,
+  space: search_space.Distributions,
+  given: argparse.Namespace,
+) -> None:
+  full = config_epochs(given.config)
+  epochs = [
+    full / given.reduction ** (given.rungs - 1 - rung)
+    for rung in range(given.rungs)
+  ]
+
+  finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+  done = len(study.get_trials(deepcopy=False, states=finished))
+  count = given.trials or len(search_space.all_combinations(space))
+
+  def run(_: int) -> None:
+    trial = study.ask(space)
+    try:
+      value = objective(trial, given.config, given.out, epochs, given.reduction)
+      study.tell(trial, value)
+    except optuna.TrialPruned:
+      study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    except TrainingFailedError as error:
+      trial.set_user_attr('failed', str(error))
+      study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+  with concurrent.futures.ThreadPoolExecutor(given.parallel) as pool:
+    list(pool.map(run, range(count - done)))
+
+
+def _name(chosen: Mapping[str, Any]) -> str:
   name = ','.join(f'{field}={value}' for field, value in chosen.items())
   return re.sub(r'[^\w.,=+-]', '_', name) or 'as_it_is'
 

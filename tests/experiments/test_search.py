@@ -4,23 +4,55 @@ import json
 import pathlib
 
 import pytest
+from optuna import distributions
 
-from experiments import search
+from experiments import search, search_space
 
 CONFIG = (
   pathlib.Path(__file__).resolve().parents[1] / 'robustness' / 'small_runs.py'
 )
 
 
+def test_values_of_fields():
+  space = search_space.distributions(
+    ['a.b=1,2', 'c.d=x', 'e.f=1..8', 'g.h=.1..1', 'i.j=1e-4..1@log']
+  )
+  assert space == {
+    'a.b': distributions.CategoricalDistribution(['1', '2']),
+    'c.d': distributions.CategoricalDistribution(['x']),
+    'e.f': distributions.IntDistribution(1, 8),
+    'g.h': distributions.FloatDistribution(0.1, 1.0),
+    'i.j': distributions.FloatDistribution(1e-4, 1.0, log=True),
+  }
+  with pytest.raises(ValueError, match=r'--set e\.f: a range needs --trials'):
+    search_space.all_combinations(space)
+
+
+@pytest.mark.parametrize(
+  'wrong',
+  [
+    ['a.b'],
+    ['a.b='],
+    ['a.b=1,,2'],
+    ['=1'],
+    ['a.b=1', 'a.b=2'],
+    ['a.b=2..1'],
+    ['a.b=0..1@sqrt'],
+    ['a.b=x..y'],
+  ],
+)
+def test_other_texts_are_refused(wrong):
+  with pytest.raises(ValueError, match='expected <group>'):
+    search_space.distributions(wrong)
+
+
 def test_all_combinations():
-  assert search.combinations([]) == [{}]
-  assert search.combinations(['a.b=1,2', 'c.d=x']) == [
+  assert search_space.all_combinations({}) == [{}]
+  space = search_space.distributions(['a.b=1,2', 'c.d=x'])
+  assert search_space.all_combinations(space) == [
     {'a.b': '1', 'c.d': 'x'},
     {'a.b': '2', 'c.d': 'x'},
   ]
-  for wrong in (['a.b'], ['a.b='], ['a.b=1,,2'], ['=1'], ['a.b=1', 'a.b=2']):
-    with pytest.raises(ValueError, match='expected <group>'):
-      search.combinations(wrong)
 
 
 @pytest.fixture
@@ -49,16 +81,66 @@ def test_what_training_kept_is_reported(data, tmp_path, capsys, monkeypatch):
   assert table in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('metric', ['mrr', 'mean_quantile'])
-def test_the_best_is_first(tmp_path, metric):
-  tried = [
-    {'set': {'a.b': name}, 'step': 1, 'epoch': 2.0, metric: value, 'hits@10': 0}
-    for name, value in {'bad': 0.1, 'best': 0.3, 'good': 0.2}.items()
-  ]
-  table = search.report(tried, tmp_path)
-  assert table.index('best') < table.index('good') < table.index('bad')
-  written = json.loads((tmp_path / 'search.json').read_text())['tried']
-  assert [one['set']['a.b'] for one in written] == ['best', 'good', 'bad']
+@pytest.fixture
+def trainings(monkeypatch):
+  """Replaces trainings by a formula, and records their settings."""
+  made = []
+
+  def train(config, chosen, folder):
+    made.append(dict(chosen))
+    if len(made) == trainings_until_interrupt:
+      raise KeyboardInterrupt
+
+  def best_validation(folder):
+    dropout = float(made[-1]['model.dropout'])
+    epochs = made[-1]['train.num_epochs']
+    return {
+      'step': 1,
+      'epoch': epochs,
+      'mrr': 0.5 - abs(dropout - 0.3) + epochs / 1000,
+      'hits@10': 1.0,
+    }
+
+  trainings_until_interrupt = -1
+
+  def interrupt_at(count):
+    nonlocal trainings_until_interrupt
+    trainings_until_interrupt = count
+
+  monkeypatch.setattr(search, 'train', train)
+  monkeypatch.setattr(search, 'best_validation', best_validation)
+  return made, interrupt_at
+
+
+def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
+  made, interrupt_at = trainings
+  flags = [f'--config={CONFIG}', f'--out={tmp_path}', '--rungs=3', '--trials=9']
+  flags += ['--reduction=2', '--set=model.dropout=0.0..0.9']
+  interrupt_at(5)
+  with pytest.raises(KeyboardInterrupt):
+    search.main(flags)
+  interrupted = made[-1]
+  search.main(flags)
+  # The trial is repeated with the same values.
+  assert made[5]['model.dropout'] == interrupted['model.dropout']
+  tried = json.loads((tmp_path / 'search.json').read_text())['tried']
+  assert len(tried) == 9
+  full = search.config_epochs(str(CONFIG))
+  for one in tried:
+    expected = [full / 4, full / 2, full][: len(one['rungs'])]
+    assert [rung['num_epochs'] for rung in one['rungs']] == expected
+  lengths = [len(one['rungs']) for one in tried]
+  assert lengths == sorted(lengths, reverse=True)
+  assert lengths[0] == 3
+  assert 1 in lengths
+  best = max(tried, key=lambda one: one['rungs'][0]['mrr'])
+  assert tried[0]['set'] == best['set']
+  table = (tmp_path / 'search.md').read_text().splitlines()
+  assert f'{tried[0]["mrr"]:.4f}' in table[2]
+  assert (tmp_path / 'search.png').stat().st_size > 1000
+  search.main([*flags[:-3], '--trials=10', *flags[-2:]])
+  extended = json.loads((tmp_path / 'search.json').read_text())['tried']
+  assert len(extended) == 10
 
 
 def test_a_combination_that_cannot_be_is_named(data, tmp_path):
