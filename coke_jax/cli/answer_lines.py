@@ -76,7 +76,9 @@ def answer(
   """
   top = validation.whole_number('top', top, least=1)
   vocabulary = model.data.vocabulary
-  path_delimiter = lines.line_format.relation_delimiter or '\t'
+  path_delimiter = lines.line_format.relation_delimiter
+  if not path_delimiter or '\t' in path_delimiter:
+    path_delimiter = ','  # A tab would divide the column of a path.
   if format == 'tsv':
     _check_tabs((*vocabulary.entities, *vocabulary.relations))
   answered = without_answer = 0

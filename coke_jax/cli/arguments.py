@@ -20,6 +20,9 @@ from coke_jax.storage import workdir as workdir_lib
 _OVERRIDE = re.compile(r'--?config\.([^=]+)')
 _CONFIG_FILE = re.compile(r'--?config(=|$)')
 _WORKDIR = re.compile(r'--?workdir(?:=(.*))?$')
+_DELIMITER = re.compile(
+  r'(--?config\.data\.(?:relation_)?delimiter)(?:=(.*))?', re.DOTALL
+)
 _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
 _HELP_WIDTH = 80
 
@@ -28,7 +31,8 @@ def prepare(argv: list[str]) -> list[str]:
   """Reorders the arguments as `ml_collections.config_flags` requires.
 
   `--config` is moved before its overrides. Without `--config`, the settings of
-  an existing `--workdir` are used. Dashes in flag names become underscores.
+  an existing `--workdir` are used. Dashes in flag names become underscores. In
+  the delimiters of data files, `flags.unescape` replaces the escape for a tab.
 
   Args:
     argv: the program and its arguments, as typed.
@@ -47,6 +51,12 @@ def prepare(argv: list[str]) -> list[str]:
         argument = f'--config={arguments.pop(0)}'
       config = [argument]
       continue
+    if match := _DELIMITER.fullmatch(argument):
+      value = match[2]
+      if value is None and arguments:
+        value = arguments.pop(0)
+      if value is not None:
+        argument = f'{match[1]}={flags_lib.unescape(value)}'
     rest.append(argument)
     if match := _WORKDIR.match(argument):
       saved = match[1] or (arguments[0] if arguments else '')

@@ -64,6 +64,13 @@ TABLE = (
     'input.',
   ),
   Flag(
+    'delimiter',
+    ('predict', 'embed'),
+    r'\t',
+    r'Text between two columns of --input, with \t for a tab. It does not '
+    'depend on the files of the training data.',
+  ),
+  Flag(
     'output',
     ('predict', 'embed', 'export', 'plot'),
     STANDARD,
@@ -146,6 +153,11 @@ TABLE = (
 )
 
 NAMES = tuple(flag.name for flag in TABLE)
+
+
+def unescape(text: str) -> str:
+  r"""Replaces \t by a tab, which is difficult to type in most shells."""
+  return text.replace(r'\t', '\t')
 
 
 def define() -> None:

@@ -171,23 +171,38 @@ class Lines:
 
 
 def from_config(
-  config: ml_collections.ConfigDict, path: str, *, skip_bad: bool
+  config: ml_collections.ConfigDict,
+  path: str,
+  *,
+  delimiter: str,
+  skip_bad: bool,
 ) -> Lines:
-  """Returns the lines of an input that has the training data's delimiters.
+  """Returns the lines of an input.
 
   Args:
-    config: the settings of the model.
+    config: the settings of the model. `data.relation_delimiter` separates the
+      relations of a path in one column.
     path: a file, or `-` for standard input.
+    delimiter: the value of --delimiter.
     skip_bad: see `Lines`.
 
   Raises:
     text_files.DataError: the file does not exist.
+    StreamError: the delimiter is empty or contains a line end.
   """
+  columns = flags.unescape(delimiter)
+  if not columns or '\n' in columns:
+    raise StreamError(
+      f'--delimiter is {delimiter!r}: expected at least one character and no '
+      'line end'
+    )
   if path != flags.STANDARD and not os.path.exists(path):
     raise text_files.DataError(f'{path}: no such file: expected --input')
   data = config.data
   relation_delimiter = '' if data.kind == 'triples' else data.relation_delimiter
-  return Lines(path, LineFormat(data.delimiter, relation_delimiter), skip_bad)
+  if columns in relation_delimiter or relation_delimiter in columns:
+    relation_delimiter = ''  # Every relation has its own column.
+  return Lines(path, LineFormat(columns, relation_delimiter), skip_bad)
 
 
 def check_open(stream: Any, name: str) -> None:

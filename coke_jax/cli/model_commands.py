@@ -33,6 +33,7 @@ def predict(
   workdir: str | os.PathLike[str],
   *,
   input: str,
+  delimiter: str,
   output: str,
   format: str,
   top: int,
@@ -44,7 +45,9 @@ def predict(
   """Answers the questions of a file, or of standard input."""
   checks.trained_workdir(config, workdir)
   checks.protect_files(output, input, workdir)
-  lines = input_lines.from_config(config, input, skip_bad=on_bad_line == 'skip')
+  lines = input_lines.from_config(
+    config, input, delimiter=delimiter, skip_bad=on_bad_line == 'skip'
+  )
   answered, without_answer = answer_lines.answer(
     load.load(workdir),
     lines,
@@ -68,6 +71,7 @@ def embed(
   workdir: str | os.PathLike[str],
   *,
   input: str,
+  delimiter: str,
   output: str,
   on_bad_line: str,
   layer: int,
@@ -84,7 +88,9 @@ def embed(
     count = len(embeddings.labels)
     _report([f'embedded {count:,} entities and relations'], 0, output)
     return
-  lines = input_lines.from_config(config, input, skip_bad=on_bad_line == 'skip')
+  lines = input_lines.from_config(
+    config, input, delimiter=delimiter, skip_bad=on_bad_line == 'skip'
+  )
   embedded = answer_lines.embed(
     model, lines, output, None if layer == flags.END else layer
   )

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 from typing import NamedTuple
@@ -15,8 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import small
+from absl import flags as absl_flags
+from ml_collections import config_flags
 
 import coke_jax
+from coke_jax import config as config_lib
 from coke_jax.cli import arguments as arguments_lib
 from coke_jax.cli import commands, flags
 
@@ -519,6 +523,20 @@ def test_no_thread_reports_an_error_at_exit(folder):
     (['--on_bad_line=skip'], ['--on_bad_line=skip']),
     (['--input=new-only'], ['--input=new-only']),
     (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
+    # A tab may be typed as an escape, as in --help.
+    (
+      ['--config=a.py', r'--config.data.delimiter=\t'],
+      ['--config=a.py', '--config.data.delimiter=\t'],
+    ),
+    (
+      ['--config=a.py', '--config.data.relation_delimiter', r'\t|'],
+      ['--config=a.py', '--config.data.relation_delimiter=\t|'],
+    ),
+    (
+      ['--config=a.py', r'--config.data.inverse_marker=\t'],
+      ['--config=a.py', r'--config.data.inverse_marker=\t'],
+    ),
+    (['--config.data.delimiter'], ['--config.data.delimiter']),
     (['--some-thing=1'], ['--some-thing=1']),
     # The work folder does not exist, so there are no saved settings.
     (['--workdir={new}'], ['--workdir={new}']),
@@ -553,6 +571,32 @@ def test_prepare(folder, typed, prepared):
   before = list(given)
   assert arguments_lib.prepare(given) == ['coke', *named(prepared)]
   assert given == before
+
+
+@pytest.mark.filterwarnings('ignore:the load_module:DeprecationWarning')
+def test_every_default_of_the_help_can_be_typed(tmp_path):
+  """Types each setting as --help prints it, with the quotes of a shell."""
+  config_file = tmp_path / 'other.py'
+  config_file.write_text(
+    'from coke_jax import config\n'
+    'def get_config():\n'
+    '  made = config.default_config()\n'
+    "  made.data.delimiter = made.data.relation_delimiter = ';'\n"
+    '  return made\n'
+  )
+  for field, default, _ in config_lib.describe():
+    (typed,) = shlex.split(f'--config.{field}={default}')
+    values = absl_flags.FlagValues()
+    read = config_flags.DEFINE_config_file('config', flag_values=values)
+    values(arguments_lib.prepare(['coke', typed, f'--config={config_file}']))
+    expected = config_lib.flatten(config_lib.default_config())[field]
+    assert config_lib.flatten(read.value)[field] == expected, typed
+
+
+def test_every_default_of_a_flag_can_be_typed():
+  assert flags.unescape(r'a\tb') == 'a\tb'
+  for flag in flags.TABLE:
+    assert str(flag.default).isprintable()
 
 
 def test_default_workdir():

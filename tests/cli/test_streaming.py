@@ -191,6 +191,43 @@ def test_another_delimiter_than_tab(model, tmp_path):
   assert not (tmp_path / 'answers.tsv').exists()
 
 
+@pytest.mark.parametrize('kind', ['triples', 'walks'])
+@pytest.mark.parametrize('delimiter', ['\t', ',', ' '])
+def test_questions_have_tabs_whatever_the_data_have(tmp_path, delimiter, kind):
+  config = small.config(data={'delimiter': delimiter, 'kind': kind})
+  path = write(tmp_path, 'e03\tlikes\t?\n')
+
+  def split(text, **options):
+    options = {'delimiter': r'\t', **options}
+    lines = input_lines.from_config(
+      config, str(path), skip_bad=False, **options
+    )
+    return lines.line_format.labels(text, {})
+
+  assert split('e03\tlikes\t?') == ['e03', 'likes', '?']
+  assert split('e 3\tlikes\t?') == ['e 3', 'likes', '?']
+  assert split('e\t3|likes|?', delimiter='|') == ['e\t3', 'likes', '?']
+  assert split('e,3;likes;?', delimiter=';') == ['e,3', 'likes', '?']
+  paths = ['a', 'r', 's', '?'] if kind == 'walks' else ['a', 'r,s', '?']
+  assert split('a\tr,s\t?') == paths
+  for wrong in ('', '\n'):
+    with pytest.raises(input_lines.StreamError, match='--delimiter is'):
+      split('', delimiter=wrong)
+
+
+def test_a_path_never_adds_columns(path_model, tmp_path):
+  """The data may separate relations by tabs. The answers do not."""
+  path = write(tmp_path, 'e03\tlikes\t**near\t?\n')
+  for relation_delimiter in ('', '\t', ';'):
+    output = tmp_path / 'answers.tsv'
+    line_format = input_lines.LineFormat(relation_delimiter=relation_delimiter)
+    answer(path_model, path, output, 'tsv', 1, line_format)
+    cells = output.read_text().splitlines()[1].split('\t')
+    assert len(cells) == len(COLUMNS.split())
+    joined = 'likes;**near' if relation_delimiter == ';' else 'likes,**near'
+    assert cells[3] == joined
+
+
 ODD = (
   ' leading',
   'trailing ',
