@@ -9,6 +9,7 @@ from coke_jax.data import arrays, graph
 from coke_jax.model import ensemble
 from coke_jax.predict import (
   embeddings,
+  graph_methods,
   known_facts,
   questions,
   records,
@@ -21,7 +22,7 @@ from coke_jax.predict import predictor as predictor_lib
 Labels = questions.Labels
 
 
-class Model:
+class Model(graph_methods.GraphMethods):
   """A trained model and the data it was trained on.
 
   The first call of each method compiles a program for the devices; later calls

@@ -136,6 +136,22 @@ class Parser:
     except KeyError as error:
       raise questions.QuestionError(error.args[0]) from None
 
+  def relation(self, label: str) -> int:
+    """Returns the index of a relation.
+
+    Raises:
+      questions.QuestionError: the label is not a string or is unknown. The
+        message lists the closest known labels.
+    """
+    if not isinstance(label, str):
+      raise questions.QuestionError(
+        f'{validation.short(label)}: expected a label, a string'
+      )
+    try:
+      return self.vocabulary.relation_id(label)
+    except KeyError as error:
+      raise questions.QuestionError(error.args[0]) from None
+
   def _relations(
     self, labels: questions.Labels, hints: bool
   ) -> tuple[int, ...]:

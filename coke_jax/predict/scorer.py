@@ -122,6 +122,28 @@ class Scorer:
     )
     return ranks_lib.Ranks(better, equal, among), found['score']
 
+  def log_probabilities(self, queries: queries_lib.Queries) -> np.ndarray:
+    """Computes the log-probabilities of all entities.
+
+    Args:
+      queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
+
+    Returns:
+      float32 [B, V].
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
+    """
+
+    def normalize(
+      params: Any, batch: device_call.DeviceBatch
+    ) -> tuple[device_call.DeviceBatch, jax.Array]:
+      logits, normalizer = self._logits(params, batch)
+      finite = jnp.isfinite(logits).all(axis=1)
+      return {'score': logits - normalizer}, finite
+
+    return self._run('all', 0, _inputs(queries), normalize)['score']
+
   def encode(self, tokens: np.ndarray, layer: int) -> np.ndarray:
     """Computes the hidden states of sequences after a number of blocks.
 

@@ -1,0 +1,124 @@
+"""Methods of a trained model for questions about a whole graph."""
+
+from collections.abc import Sequence
+
+from coke_jax.data import arrays, graph
+from coke_jax.predict import parser as parser_lib
+from coke_jax.predict import predictor as predictor_lib
+from coke_jax.predict import records, validation
+from coke_jax.predict.jobs import audit as audit_lib
+from coke_jax.predict.jobs import discover as discover_lib
+from coke_jax.predict.jobs import facts as facts_lib
+
+
+class GraphMethods:
+  """Methods of `model.Model` for questions about a whole graph.
+
+  Attributes:
+    data: labels and splits.
+    parser: converts labels to ids.
+    predictor: computes predictions for ids in batches.
+  """
+
+  data: arrays.DataSet
+  parser: parser_lib.Parser
+  predictor: predictor_lib.Predictor
+
+  def discover(
+    self,
+    relations: str | Sequence[str] | None = None,
+    *,
+    top: int = 100,
+    per_head: int | None = None,
+    type_matching: bool = True,
+    progress: bool = False,
+  ) -> records.Records[discover_lib.NewFact]:
+    """Finds the most plausible facts that are in no split.
+
+    Every entity is tried as the head of every relation. Facts from an entity to
+    itself are left out if the relation has no such fact. If a relation is
+    symmetric, only one direction of a new fact is returned.
+
+    Args:
+      relations: a relation or a list of relations. Default: all relations. The
+        facts of an inverse relation are returned as facts of the relation that
+        it inverts.
+      top: the maximum number of facts.
+      per_head: the maximum number of facts with the same head. Default: no
+        limit.
+      type_matching: whether to limit heads and tails to entities that occur in
+        a fact of any split with the relation, on this side.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The facts, best first.
+
+    Raises:
+      QuestionError: a relation is unknown, or a number is below 1.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    return discover_lib.discover(
+      self.predictor,
+      top=validation.whole_number('top', top, least=1),
+      relations=self._relations(relations),
+      per_head=(
+        None
+        if per_head is None
+        else validation.whole_number('per_head', per_head, least=1)
+      ),
+      type_matching=type_matching,
+      progress=progress,
+    )
+
+  def audit(
+    self,
+    relations: str | Sequence[str] | None = None,
+    *,
+    top: int = 100,
+    splits: Sequence[str] = graph.SPLITS,
+    expected: int = 3,
+    progress: bool = False,
+  ) -> records.Records[audit_lib.Suspicion]:
+    """Finds the known facts that the model considers least plausible.
+
+    The probability of a fact's tail is computed among the entities that are not
+    known to answer the question, and the tail itself. So other correct answers
+    do not lower it. The same holds for the head. Facts are ordered by the mean
+    of both log-probabilities.
+
+    Args:
+      relations: a relation or a list of relations. Default: all relations.
+      top: the maximum number of facts.
+      splits: the splits whose facts are audited. The known answers are those of
+        all splits.
+      expected: the maximum number of entities that are returned as expected
+        instead of the head and of the tail.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The facts, least plausible first.
+
+    Raises:
+      QuestionError: a relation or split is unknown, `top` is below 1, or
+        `expected` is below 0.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    validation.check_splits(splits)
+    return audit_lib.audit(
+      self.predictor,
+      top=validation.whole_number('top', top, least=1),
+      relations=self._relations(relations),
+      splits=splits,
+      expected=validation.whole_number('expected', expected, least=0),
+      progress=progress,
+    )
+
+  def _relations(self, labels: str | Sequence[str] | None) -> list[int] | None:
+    """Returns the distinct base relations of labels, or None for None."""
+    if labels is None:
+      return None
+    if isinstance(labels, str):
+      labels = [labels]
+    validation.check_list('relations', labels)
+    relations = [self.parser.relation(label) for label in labels]
+    return facts_lib.to_base(self.data, relations)

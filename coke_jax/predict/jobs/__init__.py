@@ -1,0 +1,1 @@
+"""Jobs on a trained model: questions about a whole graph."""

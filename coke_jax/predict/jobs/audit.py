@@ -1,0 +1,200 @@
+"""Finds the known facts that a model considers least plausible.
+
+The probability of a fact's tail is computed among the entities that are not
+known to answer the question, and the tail itself. So other correct answers do
+not lower it, and questions with one and with a hundred answers are comparable.
+The same holds for the head. The score of a fact is the mean of both
+log-probabilities.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tqdm
+
+from coke_jax.data import graph
+from coke_jax.predict import (
+  known_facts,
+  predictor,
+  questions,
+  records,
+  validation,
+)
+from coke_jax.predict.jobs import facts as facts_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspicion:
+  """A known fact that the model considers implausible.
+
+  Attributes:
+    fact: the labels of head, relation and tail.
+    score: the mean of the log-probabilities of head and tail. Each is computed
+      without the other known answers to the same question.
+    tail_rank: the filtered rank of the tail among all entities.
+    head_rank: the filtered rank of the head among all entities.
+    expected_tails: the best tails that are not known, best first, without the
+      head.
+    expected_heads: the best heads that are not known, best first, without the
+      tail.
+    known_in: the first split that contains the fact.
+  """
+
+  fact: tuple[str, str, str]
+  score: float
+  tail_rank: float
+  head_rank: float
+  expected_tails: tuple[str, ...]
+  expected_heads: tuple[str, ...]
+  known_in: str
+
+
+def audit(
+  predictor: predictor.Predictor,
+  *,
+  top: int,
+  relations: Sequence[int] | None,
+  splits: Sequence[str],
+  expected: int,
+  progress: bool = False,
+) -> records.Records[Suspicion]:
+  """Finds the least plausible facts of some splits.
+
+  Args:
+    predictor: predicts with the model.
+    top: the maximum number of facts.
+    relations: the relations of the facts, or None for all relations.
+    splits: the splits that contain the facts. The known answers are those of
+      all splits.
+    expected: the maximum number of entities in `expected_tails` and
+      `expected_heads`.
+    progress: whether to show a progress bar.
+
+  Returns:
+    The facts, least plausible first. Equal scores are ordered by relation, head
+    and tail id.
+
+  Raises:
+    errors.NonFiniteError: a score is NaN or infinite.
+  """
+  facts = facts_lib.known(predictor.data)
+  chosen = facts.are_in(facts_lib.known(predictor.data, splits))
+  if relations is not None:
+    chosen &= np.isin(facts.triples[:, 1], relations)
+  rows = np.flatnonzero(chosen)
+  score = plausibility(predictor, facts, chosen, progress)[rows].mean(axis=1)
+  worst = rows[np.argsort(score, kind='stable')[:top]]
+  score = np.sort(score, kind='stable')[:top]
+  return _records(predictor, facts, worst, score, expected)
+
+
+def plausibility(
+  predictor: predictor.Predictor,
+  facts: facts_lib.Facts,
+  chosen: np.ndarray,
+  progress: bool = False,
+) -> np.ndarray:
+  """Computes the log-probabilities of the tails and heads of facts.
+
+  Each distinct question is scored once.
+
+  Args:
+    predictor: predicts with the model.
+    facts: T facts, which are the known answers to all questions.
+    chosen: bool [T], the facts to score.
+    progress: whether to show a progress bar.
+
+  Returns:
+    float32 [T, 2], the log-probability of the tail and of the head, without the
+    other known answers. Zero for facts that are not chosen.
+
+  Raises:
+    errors.NonFiniteError: a score is NaN or infinite.
+  """
+  vocabulary = predictor.data.vocabulary
+  scores = np.zeros((len(facts.triples), 2), dtype=np.float32)
+  both = [
+    facts_lib.questions(facts, side).with_any(chosen)
+    for side in validation.SIDES
+  ]
+  bar = tqdm.tqdm(
+    desc='auditing',
+    unit='question',
+    total=sum(map(len, both)),
+    disable=not progress,
+  )
+  for place, asked in enumerate(both):
+    for rows, found in facts_lib.score(
+      predictor.scorer,
+      asked.relation,
+      asked.entity,
+      asked.side,
+      vocabulary,
+      bar,
+    ):
+      low, high = asked.indptr[rows.start], asked.indptr[rows.stop]
+      counts = np.diff(asked.indptr[rows.start : rows.stop + 1])
+      row = np.repeat(np.arange(len(found)), counts)
+      own = found[row, asked.answers[low:high]]
+      found[row, asked.answers[low:high]] = -np.inf
+      others = _log_sum_exp(found)[row]
+      scores[asked.fact[low:high], place] = own - np.logaddexp(own, others)
+  bar.close()
+  scores[~chosen] = 0
+  return scores
+
+
+def _log_sum_exp(scores: np.ndarray) -> np.ndarray:
+  """Returns the logarithm of the sum of exponentials of each row: [B]."""
+  best = np.maximum(scores.max(axis=1), np.finfo(scores.dtype).min)
+  np.subtract(scores, best[:, None], out=scores)
+  np.exp(scores, out=scores)
+  with np.errstate(divide='ignore'):  # Every entity may be a known answer.
+    logarithm: np.ndarray = np.log(scores.sum(axis=1))
+  return best + logarithm
+
+
+def _records(
+  predictor: predictor.Predictor,
+  facts: facts_lib.Facts,
+  worst: np.ndarray,
+  score: np.ndarray,
+  expected: int,
+) -> records.Records[Suspicion]:
+  """Adds labels, ranks and the expected entities to the worst facts."""
+  words = predictor.data.vocabulary
+  parsed = [
+    questions.Fact(
+      (words.entities[head], words.relations[relation], words.entities[tail]),
+      head,
+      (relation,),
+      tail,
+    )
+    for head, relation, tail in facts.triples[worst].tolist()
+  ]
+  new = known_facts.Restriction(new_only=True)
+  others = known_facts.Restriction(new_only=True, exclude_own=True)
+  ranks = {}
+  instead: dict[str, Any] = {}
+  for side in validation.SIDES:
+    ranks[side] = predictor.rank([(fact, side) for fact in parsed], new)
+    asked = [fact.question(side) for fact in parsed]
+    instead[side] = (
+      predictor.answer(asked, expected, others)
+      if expected
+      else [[]] * len(worst)
+    )
+  return records.Records(
+    Suspicion(
+      fact=(fact.labels[0], fact.labels[1], fact.labels[2]),
+      score=float(score[row]),
+      tail_rank=ranks['tail'][row].rank,
+      head_rank=ranks['head'][row].rank,
+      expected_tails=tuple(one.label for one in instead['tail'][row]),
+      expected_heads=tuple(one.label for one in instead['head'][row]),
+      known_in=graph.SPLITS[facts.split[worst[row]]],
+    )
+    for row, fact in enumerate(parsed)
+  )

@@ -1,0 +1,233 @@
+"""Finds the most plausible facts that no split contains."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tqdm
+
+from coke_jax.predict import predictor, records
+from coke_jax.predict.jobs import facts as facts_lib
+
+# A relation is symmetric if at least this share of its facts, without loops, is
+# also known in the other direction.
+_SYMMETRIC = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class NewFact:
+  """A plausible fact that is in no split.
+
+  Attributes:
+    fact: the labels of head, relation and tail.
+    score: log-probability of the tail, given head and relation.
+    probability: the softmax of the model's scores over all entities.
+  """
+
+  fact: tuple[str, str, str]
+  score: float
+  probability: float
+
+
+@dataclasses.dataclass(eq=False)
+class _Best:
+  """The best facts so far.
+
+  Attributes:
+    size: the number of facts to keep.
+    per_head: the maximum number of facts with the same head.
+    triples: int32 [N, 3], N <= size, best first.
+    score: float32 [N].
+  """
+
+  size: int
+  per_head: int
+  triples: np.ndarray
+  score: np.ndarray
+
+  @property
+  def least(self) -> float:
+    """The score that a new fact must exceed or equal."""
+    return float(self.score[-1]) if len(self.score) == self.size else -np.inf
+
+  def add(self, triples: np.ndarray, score: np.ndarray) -> None:
+    """Adds facts, and removes those that are not among the best."""
+    triples = np.concatenate([self.triples, triples])
+    score = np.concatenate([self.score, score])
+    head, relation, tail = triples.T
+    order = np.lexsort((tail, head, relation, -score))
+    kept = order[_count_before(head[order]) < self.per_head][: self.size]
+    self.triples, self.score = triples[kept], score[kept]
+
+
+def discover(
+  predictor: predictor.Predictor,
+  *,
+  top: int,
+  relations: Sequence[int] | None,
+  per_head: int | None,
+  type_matching: bool,
+  progress: bool = False,
+) -> records.Records[NewFact]:
+  """Finds the most plausible facts that no split contains.
+
+  For each head and relation, the tails are scored once. Facts from an entity to
+  itself are left out if the relation has no such fact. Only the best facts are
+  kept in memory, and the scores of one batch.
+
+  Args:
+    predictor: predicts with the model.
+    top: the maximum number of facts.
+    relations: the relations, or None for all of them. In path data, this does
+      not include inverse relations.
+    per_head: the maximum number of facts with the same head, or None.
+    type_matching: whether heads and tails are limited to entities that occur in
+      a fact of any split with the relation, on this side.
+    progress: whether to show a progress bar.
+
+  Returns:
+    The facts, best first. Equal scores are ordered by relation, head and tail
+    id. Of two facts that a symmetric relation makes equivalent, the first.
+
+  Raises:
+    errors.NonFiniteError: a score is NaN or infinite.
+  """
+  data = predictor.data
+  facts = facts_lib.known(data)
+  chosen = facts_lib.base_relations(data) if relations is None else relations
+  best = _Best(
+    # At most half of the facts are removed as equivalent to better ones.
+    2 * top,
+    2 * top if per_head is None else per_head,
+    np.zeros((0, 3), np.int32),
+    np.zeros(0, np.float32),
+  )
+  for relation in tqdm.tqdm(
+    chosen, 'discovering', unit='relation', disable=not progress
+  ):
+    for triples, score in _candidates(
+      predictor, facts, int(relation), best, type_matching
+    ):
+      best.add(triples, score)
+  kept = _not_equivalent(best.triples, facts)[:top]
+  words = data.vocabulary
+  return records.Records(
+    NewFact(
+      (words.entities[head], words.relations[relation], words.entities[tail]),
+      score,
+      float(np.exp(score)),
+    )
+    for (head, relation, tail), score in zip(
+      best.triples[kept].tolist(), best.score[kept].tolist(), strict=True
+    )
+  )
+
+
+def _candidates(
+  predictor: predictor.Predictor,
+  facts: facts_lib.Facts,
+  relation: int,
+  best: _Best,
+  type_matching: bool,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+  """Yields the new facts of a relation that may be among the best.
+
+  Yields:
+    Pairs of triples, int32 [M, 3], and scores, float32 [M].
+  """
+  vocabulary = predictor.data.vocabulary
+  own = facts.of(relation)
+  heads: np.ndarray = np.arange(vocabulary.num_entities)
+  tails = np.ones(vocabulary.num_entities, dtype=bool)
+  if type_matching:
+    heads = np.unique(own[:, 0])
+    tails = np.isin(np.arange(vocabulary.num_entities), own[:, 2])
+  loops = (own[:, 0] == own[:, 2]).any()
+  asked = np.full(len(heads), relation)
+  for rows, scores in facts_lib.score(
+    predictor.scorer, asked, heads, 'tail', vocabulary
+  ):
+    batch = heads[rows]
+    scores[:, ~tails] = -np.inf
+    low = np.searchsorted(own[:, 0], batch[0])
+    high = np.searchsorted(own[:, 0], batch[-1], side='right')
+    row = np.searchsorted(batch, own[low:high, 0])
+    scores[row, own[low:high, 2]] = -np.inf
+    if not loops:
+      scores[np.arange(len(batch)), batch] = -np.inf
+    row, tail = _select(scores, best)
+    triples = np.stack([batch[row], np.full(len(row), relation), tail], axis=1)
+    yield triples.astype(np.int32), scores[row, tail]
+
+
+def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
+  """Selects the scores of one batch that may be among the best.
+
+  Args:
+    scores: float32 [B, V], minus infinity where there is no new fact. Scores
+      that are too low are set to minus infinity.
+    best: the best facts so far.
+
+  Returns:
+    The rows and columns of the selected scores: int64 [M] each.
+  """
+  scores[scores < best.least] = -np.inf
+  if np.count_nonzero(scores > -np.inf) > best.size:
+    if best.per_head < scores.shape[1]:
+      # The batch has one row for each head.
+      least = np.partition(scores, -best.per_head, axis=1)[:, -best.per_head]
+      scores[scores < least[:, None]] = -np.inf
+    level = np.partition(scores.reshape(-1), -best.size)[-best.size]
+    scores[scores < level] = -np.inf
+  row, column = np.nonzero(scores > -np.inf)
+  return row, column
+
+
+def _count_before(values: np.ndarray) -> np.ndarray:
+  """Returns how often each value occurs before its place: int64 [N]."""
+  order = np.argsort(values, kind='stable')
+  ordered = values[order]
+  new = np.ones(len(values), dtype=bool)
+  new[1:] = ordered[1:] != ordered[:-1]
+  starts = np.flatnonzero(new)
+  place = np.arange(len(values)) - starts[np.cumsum(new) - 1]
+  counts = np.empty(len(values), dtype=np.int64)
+  counts[order] = place
+  return counts
+
+
+def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:
+  """Returns the rows of triples that are not equivalent to an earlier row.
+
+  Args:
+    triples: int32 [N, 3].
+    facts: the known facts, which determine the symmetric relations.
+  """
+  symmetric = {
+    relation: is_symmetric(facts.of(relation))
+    for relation in np.unique(triples[:, 1]).tolist()
+  }
+  seen: set[tuple[int, int, int]] = set()
+  kept = []
+  for row, (head, relation, tail) in enumerate(triples.tolist()):
+    if symmetric[relation] and (tail, relation, head) in seen:
+      continue
+    seen.add((head, relation, tail))
+    kept.append(row)
+  return np.array(kept, dtype=np.int64)
+
+
+def is_symmetric(triples: np.ndarray) -> bool:
+  """Returns whether half of the facts are also known in the other direction.
+
+  Facts from an entity to itself are not counted.
+
+  Args:
+    triples: int32 [T, 3], the distinct facts of one relation.
+  """
+  pairs = triples[triples[:, 0] != triples[:, 2]][:, [0, 2]].astype(np.int64)
+  if not len(pairs):
+    return False
+  span = int(pairs.max()) + 1
+  there, back = pairs @ [span, 1], pairs @ [1, span]
+  return bool(np.isin(there, back).mean() >= _SYMMETRIC)
