@@ -27,8 +27,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from coke_jax import errors
 from coke_jax.data import atomic_files
+from coke_jax.predict import label_arrays
 
 _COPY_BYTES = 1 << 22
 _PROJECTOR_CONFIG = (
@@ -37,8 +37,7 @@ _PROJECTOR_CONFIG = (
 )
 
 
-class EmbeddingError(errors.CokeError, ValueError):
-  """Embeddings that cannot be written to the chosen kind of file."""
+EmbeddingError = label_arrays.EmbeddingError
 
 
 def write_contextual(
@@ -101,12 +100,14 @@ def write_static(
   """
   path = pathlib.Path(path)
   if path.suffix == '.npz':
-    text = _text(labels)
+    label_arrays.check(labels)
     with (
       atomic_files.whole_file(path) as unfinished,
-      unfinished.open('wb') as out,
+      zipfile.ZipFile(unfinished, 'w', allowZip64=True) as archive,
     ):
-      np.savez(out, vectors=vectors, labels=text, num_entities=num_entities)
+      _write_array(archive, 'vectors', vectors)
+      label_arrays.write(archive, labels)
+      _write_array(archive, 'num_entities', np.asarray(num_entities))
     return path
   kinds = np.where(np.arange(len(labels)) < num_entities, 'entity', 'relation')
   rows = zip(labels, kinds.tolist(), strict=True)
@@ -132,7 +133,7 @@ def _write_npz(
   layer: int,
 ) -> None:
   """Writes an .npz file of arrays whose length is not known in advance."""
-  text = _text(labels)
+  label_arrays.check(labels)
   with (
     atomic_files.whole_file(path) as unfinished,
     _Spool(path.parent) as tokens,
@@ -144,9 +145,8 @@ def _write_npz(
     with zipfile.ZipFile(unfinished, 'w', allowZip64=True) as archive:
       tokens.copy_to(archive, 'tokens.npy')
       vectors.copy_to(archive, 'vectors.npy')
-      for name, array in (('labels', text), ('layer', layer)):
-        with archive.open(f'{name}.npy', 'w') as out:
-          np.save(out, np.asarray(array), allow_pickle=False)
+      label_arrays.write(archive, labels)
+      _write_array(archive, 'layer', np.asarray(layer))
 
 
 class _Spool:
@@ -248,17 +248,8 @@ def _one_field(text: str) -> str:
   )
 
 
-def _text(labels: Sequence[str]) -> np.ndarray:
-  """Converts labels to a NumPy array of strings [M].
-
-  Raises:
-    EmbeddingError: a label ends in NUL, which NumPy removes.
-  """
-  array: Any = np.array(labels, dtype=np.str_)
-  for label, kept in zip(labels, array.tolist(), strict=True):
-    if label != kept:
-      raise EmbeddingError(
-        f'label {label!r} ends in NUL, which an .npz file cannot store: '
-        'expected a folder for the projector'
-      )
-  return array
+def _write_array(
+  archive: zipfile.ZipFile, name: str, array: np.ndarray
+) -> None:
+  with archive.open(f'{name}.npy', 'w', force_zip64=True) as out:
+    np.lib.format.write_array(out, array, allow_pickle=False)

@@ -574,7 +574,7 @@ def test_prepare(folder, typed, prepared):
 
 
 @pytest.mark.filterwarnings('ignore:the load_module:DeprecationWarning')
-def test_every_default_of_the_help_can_be_typed(tmp_path):
+def test_every_default_of_the_help_can_be_typed(tmp_path, monkeypatch):
   """Types each setting as --help prints it, with the quotes of a shell."""
   config_file = tmp_path / 'other.py'
   config_file.write_text(
@@ -588,7 +588,9 @@ def test_every_default_of_the_help_can_be_typed(tmp_path):
     (typed,) = shlex.split(f'--config.{field}={default}')
     values = absl_flags.FlagValues()
     read = config_flags.DEFINE_config_file('config', flag_values=values)
-    values(arguments_lib.prepare(['coke', typed, f'--config={config_file}']))
+    argv = arguments_lib.prepare(['coke', typed, f'--config={config_file}'])
+    monkeypatch.setattr('sys.argv', argv)  # The config flag reads it, too.
+    values(argv)
     expected = config_lib.flatten(config_lib.default_config())[field]
     assert config_lib.flatten(read.value)[field] == expected, typed
 

@@ -10,7 +10,7 @@ import small
 import coke_jax
 from coke_jax import parallel
 from coke_jax.cli import answer_lines, input_lines
-from coke_jax.predict import embedding_files, embeddings
+from coke_jax.predict import embedding_files, embeddings, label_arrays
 from coke_jax.predict import model as model_lib
 
 SEQUENCES = [
@@ -246,6 +246,27 @@ def test_labels_that_numpy_cannot_keep(tmp_path):
     states.save(tmp_path / 'states.npz')
   assert not list(tmp_path.iterdir())
   static.save(tmp_path / 'static')  # A folder can have these labels.
+
+
+def test_one_long_label_does_not_widen_the_file(tmp_path, monkeypatch):
+  labels = (*(f'entity {i}' for i in range(500)), 'ä' * 20_000, '')
+  static = embeddings.Static(
+    np.zeros((len(labels), 2), np.float32), labels, len(labels)
+  )
+  states = embeddings.Contextual(
+    np.zeros((1, 1, 2), np.float32), np.zeros((1, 1), np.int32), labels, 0
+  )
+  for made in (static, states):
+    path = made.save(tmp_path / 'embeddings.npz')
+    assert path.stat().st_size < 200_000  # not 500 * 20,000 * 4
+    assert tuple(npz(path)['labels'].tolist()) == labels
+  monkeypatch.setattr(label_arrays, '_ALWAYS_ALLOWED_BYTES', 1 << 20)
+  for made in (static, states):
+    with pytest.raises(
+      embedding_files.EmbeddingError, match=r'has 20,000 characters.*projector'
+    ):
+      made.save(tmp_path / 'other.npz')
+  assert [path.name for path in tmp_path.iterdir()] == ['embeddings.npz']
 
 
 @pytest.mark.parametrize('name', ['states.npz', 'states'])
