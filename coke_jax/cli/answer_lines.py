@@ -4,17 +4,12 @@ Lines are read, processed and written in batches, so memory use does not grow
 with the number of lines. See `input_lines` for the format of the input.
 """
 
-import contextlib
 import dataclasses
 import json
-import os
-import pathlib
-import sys
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
-from coke_jax.cli import flags, input_lines
-from coke_jax.data import atomic_files
+from coke_jax.cli import input_lines, output_lines
 from coke_jax.predict import (
   embedding_files,
   known_facts,
@@ -80,9 +75,9 @@ def answer(
   if not path_delimiter or '\t' in path_delimiter:
     path_delimiter = ','  # A tab would divide the column of a path.
   if format == 'tsv':
-    _check_tabs((*vocabulary.entities, *vocabulary.relations))
+    output_lines.check_tabs((*vocabulary.entities, *vocabulary.relations))
   answered = without_answer = 0
-  with _writing(output) as out:
+  with output_lines.writing(output) as out:
     if format == 'tsv':
       out.write('\t'.join(TSV_COLUMNS) + '\n')
       out.flush()
@@ -193,32 +188,3 @@ def _json(
   answers = [dataclasses.asdict(prediction) for prediction in reply]
   line = {'line': number, 'question': labels, 'answers': answers}
   return json.dumps(line, ensure_ascii=False, allow_nan=False) + '\n'
-
-
-def _check_tabs(labels: Iterable[str]) -> None:
-  for label in labels:
-    if '\t' in label or '\r' in label:
-      raise input_lines.StreamError(
-        f'label {label!r} contains a tab or carriage return and cannot be '
-        'written as TSV: expected --format=jsonl for this graph'
-      )
-
-
-@contextlib.contextmanager
-def _writing(output: str) -> Iterator[IO[str]]:
-  """Opens the output for writing text.
-
-  A regular file is replaced only if the `with` block succeeds. Output to a pipe
-  or device is written directly.
-  """
-  with contextlib.ExitStack() as stack:
-    target: int | pathlib.Path = pathlib.Path(output)
-    if output == flags.STANDARD:
-      input_lines.check_open(sys.stdout, 'output')
-      target = os.dup(sys.stdout.fileno())
-    elif input_lines.is_regular(output) or not os.path.exists(output):
-      target = stack.enter_context(
-        atomic_files.whole_file(pathlib.Path(output))
-      )
-    # Use UTF-8 and LF on every platform.
-    yield stack.enter_context(open(target, 'w', encoding='utf-8', newline='\n'))

@@ -8,7 +8,7 @@ entry in `flags.TABLE`.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coke_jax.cli import data_commands, model_commands
+from coke_jax.cli import data_commands, graph_commands, model_commands
 from coke_jax.training import run
 
 
@@ -39,6 +39,14 @@ COMMANDS = {
   'predict': Command(
     model_commands.predict,
     'Answer the questions of --input with the model of --workdir.',
+  ),
+  'discover': Command(
+    graph_commands.discover,
+    'Find the most plausible facts that are in no split.',
+  ),
+  'audit': Command(
+    graph_commands.audit,
+    'Find the known facts that the model considers least plausible.',
   ),
   'embed': Command(
     model_commands.embed,

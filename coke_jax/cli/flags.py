@@ -72,20 +72,48 @@ TABLE = (
   ),
   Flag(
     'output',
-    ('predict', 'embed', 'export', 'plot'),
+    ('predict', 'discover', 'audit', 'embed', 'export', 'plot'),
     STANDARD,
-    'File or folder to write. predict: a file, or - for standard output. '
+    'File or folder to write. predict, discover, audit: a file, or - for '
+    'standard output. '
     "embed: an .npz file, or a folder for TensorBoard's projector. export: a "
     'new folder. plot: a folder.',
   ),
   Flag(
     'format',
-    ('predict',),
+    ('predict', 'discover', 'audit'),
     'tsv',
-    'tsv: one line per answer. jsonl: one JSON object per question.',
+    'tsv: one line per answer. jsonl: one JSON object per line, for a question '
+    '(predict) or for an answer.',
     ('tsv', 'jsonl'),
   ),
-  Flag('top', ('predict',), 10, 'Maximum number of answers per question.'),
+  Flag(
+    'top',
+    ('predict', 'discover', 'audit'),
+    10,
+    'Maximum number of answers per question. discover, audit: maximum number '
+    'of facts.',
+  ),
+  Flag(
+    'per_head',
+    ('discover',),
+    0,
+    'Maximum number of new facts with the same head. 0: no limit.',
+  ),
+  Flag(
+    'any_type',
+    ('discover',),
+    False,
+    'Also try heads and tails that occur in no known fact with the relation, '
+    'on the same side.',
+  ),
+  Flag(
+    'splits',
+    ('discover', 'audit'),
+    'train,valid,test',
+    'Splits, separated by commas. discover: their facts count as known, and '
+    'those of train. audit: their facts are audited.',
+  ),
   Flag(
     'new_only',
     ('predict',),
@@ -137,11 +165,13 @@ TABLE = (
   ),
   Flag(
     'relation',
-    ('plot',),
+    ('discover', 'audit', 'plot'),
     '',
-    'Also draw a map of the contextual embeddings of this relation, or of two '
-    'relations separated by a comma. The map has one point for each training '
-    'triple with one of these relations.',
+    'discover, audit: only use the facts of this relation, or of several '
+    'relations separated by commas. plot: also draw a map of the contextual '
+    'embeddings of this relation, or of two relations separated by a comma. '
+    'The map has one point for each training triple with one of these '
+    'relations.',
   ),
   Flag(
     'names',

@@ -6,11 +6,16 @@ value of the flag with the same name, which `flags.TABLE` describes.
 """
 
 import os
-import sys
 
 import ml_collections
 
-from coke_jax.cli import answer_lines, checks, flags, input_lines
+from coke_jax.cli import (
+  answer_lines,
+  checks,
+  flags,
+  input_lines,
+  output_lines,
+)
 from coke_jax.plots import draw
 from coke_jax.predict import export as export_lib
 from coke_jax.predict import known_facts, load
@@ -60,10 +65,10 @@ def predict(
       type_matching=type_matching,
     ),
   )
-  done = [f'answered {_count(answered, "question")}']
+  done = [f'answered {output_lines.count(answered, "question")}']
   if without_answer:
     done.append(f'no answer to {without_answer:,} of them')
-  _report(done, lines.skipped, output)
+  output_lines.report(done, lines.skipped, output)
 
 
 def embed(
@@ -86,7 +91,9 @@ def embed(
     embeddings = model.embed_elements()
     embeddings.save(output)
     count = len(embeddings.labels)
-    _report([f'embedded {count:,} entities and relations'], 0, output)
+    output_lines.report(
+      [f'embedded {count:,} entities and relations'], 0, output
+    )
     return
   lines = input_lines.from_config(
     config, input, delimiter=delimiter, skip_bad=on_bad_line == 'skip'
@@ -94,8 +101,8 @@ def embed(
   embedded = answer_lines.embed(
     model, lines, output, None if layer == flags.END else layer
   )
-  done = [f'embedded {_count(embedded, "sequence")}']
-  _report(done, lines.skipped, output)
+  done = [f'embedded {output_lines.count(embedded, "sequence")}']
+  output_lines.report(done, lines.skipped, output)
 
 
 def export(
@@ -138,25 +145,3 @@ def plot(
     model=model,
   )
   print('\n'.join(map(str, written)))
-
-
-def _report(done: list[str], skipped: int, output: str) -> None:
-  """Prints a summary to standard error.
-
-  It is not printed to standard output, because answers may be written there.
-
-  Args:
-    done: the parts of the summary.
-    skipped: the number of bad lines.
-    output: the value of --output.
-  """
-  if skipped:
-    done = [*done, f'skipped {_count(skipped, "bad line")}']
-  if output != flags.STANDARD:
-    done = [*done, f'written to {output}']
-  print('; '.join(done), file=sys.stderr)
-
-
-def _count(number: int, what: str) -> str:
-  """Returns a number and a noun, such as `1 line` or `2,000 lines`."""
-  return f'{number:,} {what}' + ('' if number == 1 else 's')

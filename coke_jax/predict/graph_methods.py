@@ -30,10 +30,15 @@ class GraphMethods:
     *,
     top: int = 100,
     per_head: int | None = None,
+    splits: Sequence[str] = graph.SPLITS,
     type_matching: bool = True,
     progress: bool = False,
   ) -> records.Records[discover_lib.NewFact]:
-    """Finds the most plausible facts that are in no split.
+    """Finds the most plausible facts that are not known.
+
+    The score of a fact is the probability of its tail, multiplied by the number
+    of known tails of its head and relation. So questions with one and with many
+    answers are comparable.
 
     Every entity is tried as the head of every relation. Facts from an entity to
     itself are left out if the relation has no such fact. If a relation is
@@ -46,17 +51,19 @@ class GraphMethods:
       top: the maximum number of facts.
       per_head: the maximum number of facts with the same head. Default: no
         limit.
+      splits: the splits whose facts count as known. Facts of train always do.
       type_matching: whether to limit heads and tails to entities that occur in
-        a fact of any split with the relation, on this side.
+        a known fact with the relation, on this side.
       progress: whether to show a progress bar.
 
     Returns:
       The facts, best first.
 
     Raises:
-      QuestionError: a relation is unknown, or a number is below 1.
+      QuestionError: a relation or split is unknown, or a number is below 1.
       NonFiniteError: a score is NaN or infinite.
     """
+    validation.check_splits(splits)
     return discover_lib.discover(
       self.predictor,
       top=validation.whole_number('top', top, least=1),
@@ -66,6 +73,7 @@ class GraphMethods:
         if per_head is None
         else validation.whole_number('per_head', per_head, least=1)
       ),
+      splits=splits,
       type_matching=type_matching,
       progress=progress,
     )

@@ -1,7 +1,7 @@
 """The known facts of a graph, and the distinct questions that they answer."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tqdm
@@ -130,12 +130,13 @@ def to_base(data: arrays.DataSet, relations: Iterable[int]) -> list[int]:
   )
 
 
-def known(data: arrays.DataSet, splits: Sequence[str] = graph.SPLITS) -> Facts:
+def known(data: arrays.DataSet, splits: Iterable[str] = graph.SPLITS) -> Facts:
   """Returns the distinct facts of some splits.
 
   In path data, the facts are the paths with a single relation. A fact of an
   inverse relation is returned as a fact of the relation that it inverts.
   """
+  splits = list(splits)
   parts = [_edges(data, split) for split in splits]
   numbers = [graph.SPLITS.index(split) for split in splits]
   triples = np.concatenate([np.zeros((0, 3), np.int32), *parts])

@@ -24,9 +24,11 @@ def model_of(seed):
   return small.table_model(made)
 
 
-def by_hand(model, relations, top, per_head, type_matching):
-  """Returns the new facts and their log-probabilities, best first."""
-  known = small.facts(model.data, *small.SPLITS)
+def by_hand(
+  model, relations, top, per_head, type_matching, splits=small.SPLITS
+):
+  """Returns the new facts and their scores, best first."""
+  known = small.facts(model.data, 'train', *splits)
   found = []
   for relation in relations:
     own = [fact for fact in known if fact[1] == relation]
@@ -35,6 +37,8 @@ def by_hand(model, relations, top, per_head, type_matching):
     loops = any(fact[0] == fact[2] for fact in own)
     for head in heads:
       _, scores = small.scores_by_hand(model, (head, relation, '?'))
+      count = sum(fact[0] == head for fact in own)
+      scores = scores + np.log(max(count, 1))
       for tail in tails:
         fact = (head, relation, tail)
         if fact not in known and (loops or head != tail):
@@ -70,8 +74,21 @@ def test_new_facts(seed):
     assert [one.fact for one in found] == [fact for fact, _ in expected]
     scores = [score for _, score in expected]
     np.testing.assert_allclose([one.score for one in found], scores, atol=1e-5)
-    probabilities = [one.probability for one in found]
-    np.testing.assert_allclose(probabilities, np.exp(scores), atol=1e-5)
+    known = small.facts(model.data, *small.SPLITS)
+    for one in found[:20]:
+      head, relation, tail = one.fact
+      tails = small.reached(known, (head, relation, '?'))
+      assert one.known_tails == len(tails)
+      logs = small.scores_by_hand(model, (head, relation, '?'))[1]
+      expected = np.exp(logs[small.ENTITIES.index(tail)])
+      assert one.probability == pytest.approx(expected, rel=1e-4)
+
+
+def test_facts_of_other_splits_are_new():
+  model = model_of(4)
+  expected = by_hand(model, small.RELATIONS, 10_000, None, True, ())
+  found = model.discover(top=10_000, splits=('train',))
+  assert [one.fact for one in found] == [fact for fact, _ in expected]
 
 
 def test_small_batches_give_the_same_facts():
@@ -107,6 +124,7 @@ def test_a_relation_without_facts_has_no_typed_entities():
     {'relations': ['near', 3]},
     {'top': 0},
     {'per_head': 0},
+    {'splits': ['dev']},
     {'top': 'all'},
   ],
 )

@@ -1,0 +1,114 @@
+"""Measures which share of planted errors `audit` finds.
+
+    python -m experiments.planted_errors --config=configs/codex_s.py \
+      --workdir=runs/planted
+
+Replaces the head or tail of 2 % of the training triples by another entity, so
+that the triple is in no split. Trains on the result, and audits the training
+triples. Prints the share of the planted errors among the first 2 % of the facts
+of `audit`. A random order gives .02.
+"""
+
+import argparse
+import json
+import pathlib
+import runpy
+
+import numpy as np
+
+import coke_jax
+from coke_jax import tasks
+from coke_jax.data import graph as graph_lib
+from coke_jax.training import run
+
+_ATTEMPTS = 100
+
+
+def plant(
+  graph: graph_lib.KnowledgeGraph, share: float, seed: int, same_type: bool
+) -> tuple[np.ndarray, np.ndarray]:
+  """Replaces the head or tail of some training triples.
+
+  Args:
+    graph: the graph. Its training triples are distinct.
+    share: the share of training triples to replace.
+    seed: the seed of the choice.
+    same_type: whether the new entity occurs in train with the relation, on the
+      same side. Otherwise it is any entity.
+
+  Returns:
+    The new training triples, int32 [T, 3], and whether each one is an error,
+    bool [T].
+  """
+  generator = np.random.default_rng(seed)
+  train = graph.train.copy()
+  known = set(map(tuple, graph.triples(*graph_lib.SPLITS).tolist()))
+  wrong = np.zeros(len(train), dtype=bool)
+  chosen = generator.permutation(len(train))[: round(share * len(train))]
+  for row in chosen:
+    for _ in range(_ATTEMPTS):
+      changed = train[row].copy()
+      place = generator.choice([0, 2])
+      pool = np.arange(graph.vocabulary.num_entities)
+      if same_type:
+        pool = np.unique(graph.train[graph.train[:, 1] == changed[1], place])
+      changed[place] = generator.choice(pool)
+      if tuple(changed.tolist()) not in known:
+        known.add(tuple(changed.tolist()))
+        train[row], wrong[row] = changed, True
+        break
+  return train, wrong
+
+
+def write(
+  folder: pathlib.Path, graph: graph_lib.KnowledgeGraph, train: np.ndarray
+) -> None:
+  """Writes the splits of a graph, with other training triples, as TSV files."""
+  folder.mkdir(parents=True, exist_ok=True)
+  words = graph.vocabulary
+  splits = {'train': train, 'valid': graph.valid, 'test': graph.test}
+  for split, triples in splits.items():
+    lines = (
+      f'{words.entities[head]}\t{words.relations[relation]}\t'
+      f'{words.entities[tail]}\n'
+      for head, relation, tail in triples.tolist()
+    )
+    (folder / f'{split}.txt').write_text(''.join(lines), encoding='utf-8')
+
+
+def main() -> None:
+  """Plants errors, trains if there is no trained model, and audits."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+  )
+  parser.add_argument('--config', required=True)
+  parser.add_argument('--workdir', type=pathlib.Path, required=True)
+  parser.add_argument('--share', type=float, default=0.02)
+  parser.add_argument('--seed', type=int, default=0)
+  parser.add_argument('--same-type', action='store_true')
+  arguments = parser.parse_args()
+  config = runpy.run_path(arguments.config)['get_config']()
+  graph = tasks.read_data(config)
+  assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
+  train, wrong = plant(
+    graph, arguments.share, arguments.seed, arguments.same_type
+  )
+  data = arguments.workdir / 'data'
+  write(data, graph, train)
+  config.data.name = f'{graph.name} with errors'
+  config.data.dir = str(data)
+  run.train_and_evaluate(config, arguments.workdir / 'run', split='valid')
+  model = coke_jax.load(arguments.workdir / 'run')
+  words = graph.vocabulary
+  planted = {
+    (words.entities[h], words.relations[r], words.entities[t])
+    for h, r, t in train[wrong].tolist()
+  }
+  count = len(planted)
+  found = model.audit(top=count, splits=('train',))
+  share = sum(suspicion.fact in planted for suspicion in found) / count
+  print(json.dumps({'planted': count, 'share_in_first': round(share, 4)}))
+
+
+if __name__ == '__main__':
+  main()
