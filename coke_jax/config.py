@@ -54,8 +54,9 @@ def default_config() -> ml_collections.ConfigDict:
   # Prefix of a relation that a path follows from tail to head ('paths' and
   # 'walks' only).
   data.inverse_marker = '**'
-  # Maximum number of relations in a training path. For 'walks', also in a
-  # sampled path. Must be 1 for 'triples'. Evaluation uses paths of all lengths.
+  # Maximum number of relations in a training path. Must be 1 for 'triples'. For
+  # 'paths', evaluation also uses longer paths. For 'walks', it is also the
+  # maximum for sampled paths of valid and test, but not less than 2.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
@@ -87,12 +88,15 @@ def default_config() -> ml_collections.ConfigDict:
   # 'rotation': the same with relations of modulus 1, as in RotatE. Empty:
   # nothing is added, as in the paper.
   model.composition = ''
-  # Whether queries for the head use a second embedding of each relation, and
-  # positions that are counted from the known entity. Not in the paper.
+  # Whether queries for the head use a second embedding of each relation and
+  # count positions from the tail, the known entity. Not in the paper.
   model.relation_directions = False
   # Whether a dense layer, GELU and layer norm are applied before the product
   # with the entity embeddings, as in the paper.
   model.prediction_head = True
+  # Whether a layer norm is applied to the input of the first block, as in the
+  # paper.
+  model.input_norm = True
   # Dropout rate on the input of the first block. Negative: the value of
   # `model.dropout`.
   model.input_dropout = -1.0
@@ -129,6 +133,10 @@ def default_config() -> ml_collections.ConfigDict:
   # (epsilon in the paper); the rest is spread evenly over all other entities.
   # 1: no label smoothing.
   train.target_mass = 0.8
+  # Weight of the N3 penalty on the vectors that the composition multiplies and
+  # on the embeddings of answers (Lacroix et al. 2018). It is useful with 0
+  # blocks and without the layer norm on the input. 0, as in the paper: none.
+  train.n3_penalty = 0.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
   # Maximum global norm of the gradient. A gradient with a larger norm is scaled
@@ -178,8 +186,9 @@ def default_config() -> ml_collections.ConfigDict:
 
   config.evaluate = evaluate = ml_collections.ConfigDict()
   # Number of queries ranked at a time, over all devices together. Memory use is
-  # proportional to this number times the number of entities. 0: per device, the
-  # largest number, up to 1024, for which the scores need less than 64 MiB.
+  # proportional to this number times the number of entities. 0: the largest
+  # number whose scores need less than 64 MiB on each device, but at most 1024
+  # for each device.
   evaluate.batch_size = 0
 
   # Folder of JAX's persistent compilation cache, which saves most of the

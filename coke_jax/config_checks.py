@@ -52,6 +52,12 @@ def validate(config: ml_collections.ConfigDict) -> None:
   for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
+  expect('train.n3_penalty', train.n3_penalty >= 0, 'at least 0')
+  expect(
+    'train.n3_penalty',
+    train.n3_penalty == 0 or bool(model.composition),
+    '0 unless model.composition is set',
+  )
   expect('train.candidates', train.candidates >= 0, 'at least 0')
   for field in ('num_epochs', 'learning_rate'):
     expect(f'train.{field}', train[field] > 0, 'above 0')

@@ -184,6 +184,7 @@ def build_model(
     composition=settings.composition,
     relation_directions=settings.relation_directions,
     prediction_head=settings.prediction_head,
+    input_norm=settings.input_norm,
     input_dropout=(
       settings.dropout if settings.input_dropout < 0 else settings.input_dropout
     ),

@@ -95,8 +95,8 @@ class TrainingSet:
         `answer_weight`: float32 [B], 0 in padding rows. It is missing if the
           attribute `answer_weight` is None.
         `candidates`, `candidate_weight`: see `candidates.sample_candidates`.
-          They are missing if the attribute `num_candidates` is 0. Otherwise,
-          `answers` has indices of `candidates`.
+          They are missing if the attribute `num_candidates` is 0. If they
+          exist, `answers` contains indices of `candidates`, not entity ids.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]

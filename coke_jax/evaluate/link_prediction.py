@@ -17,7 +17,8 @@ from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
 CATEGORIES = ('1-1', '1-N', 'N-1', 'N-N')
-# Minimum mean number of entities on a side that is called N (Bordes 2013).
+# A side of a relation is N if it has at least this many entities per entity of
+# the other side, on average (Bordes 2013).
 _MANY = 1.5
 
 
@@ -116,7 +117,8 @@ class LinkPrediction:
         `queries`: the number of queries, 2 T.
         `triples_with_unseen_entity`: the number of triples with an entity that
           is in no training triple.
-        `ties`: the kind of rank of the other metrics, `realistic`.
+        `ties`: `realistic`, the treatment of ties in all metrics except
+          `optimistic` and `pessimistic`.
         `both`, `head`, `tail`: the metrics (see `ranks.rank_metrics`) of all
           queries, of those for heads and of those for tails.
         `optimistic`, `pessimistic`: the metrics of all queries with these kinds

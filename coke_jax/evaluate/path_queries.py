@@ -50,7 +50,7 @@ class PathQueries:
       Two queries for each path, with one answer each.
 
     Raises:
-      config.ConfigError: all training paths are longer.
+      config.ConfigError: all training paths are longer than that.
     """
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):
@@ -123,8 +123,9 @@ class PathQueries:
       paths, self.data.vocabulary, side='tail'
     )
 
-    # Sort the paths so that those with the same answers are in the same batch.
-    # `EntitySets.mask` converts each distinct set of a batch only once.
+    # Sort the paths so that paths with equal sets of answers tend to be in the
+    # same batch. This saves time, because `EntitySets.mask` builds the mask of
+    # each distinct set in a batch only once.
     order = np.lexsort((sets.answers.set_of, sets.last_relation))
 
     def negatives(rows: np.ndarray) -> np.ndarray:  # [B] -> bool [B, V]
@@ -158,8 +159,9 @@ class PathQueries:
       A dictionary of:
         `dataset`, `split`: the names of the data set and of the split.
         The metrics of `quantile_metrics` over all paths.
-        `targets_out_of_reach`: the number of paths whose target cannot be
-          reached from the source along the path.
+        `targets_out_of_reach`: the number of paths whose target is not found
+          by following the relations in the graph of train and this split. Some
+          edges are missing there.
         `by_length`: number of relations -> metrics of the paths of this length.
         `deduction`, `induction`: the metrics of the paths of each kind. They
           are missing if the data set does not have these labels.
@@ -189,7 +191,7 @@ class PathQueries:
   def describe(self, results: dict[str, Any]) -> str:
     """Formats the main metrics in one line."""
     if 'mean_quantile' not in results:
-      return f'of {results["queries"]} paths, all without negatives'
+      return f'no metrics: none of the {results["queries"]} paths has negatives'
     return (
       f'mean quantile {results["mean_quantile"]:.4f}, '
       f'hits@10 {results["hits@10"]:.4f}'

@@ -9,9 +9,8 @@ from typing import Any
 
 import jax
 import numpy as np
-import tqdm
 
-from coke_jax import parallel
+from coke_jax import parallel, progress_bar
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
@@ -219,12 +218,8 @@ def _rank(
     raise ValueError('ranking: expected queries with one gold answer each')
   counts: list[device_call.Batch] = []
   pending = None
-  bar = tqdm.tqdm(
-    total=len(queries),
-    desc=progress,
-    unit='query',
-    disable=not progress,
-    leave=False,
+  bar = progress_bar.create(
+    progress, total=len(queries), unit='query', leave=False
   )
   with bar:
     for start in range(0, len(queries), size):

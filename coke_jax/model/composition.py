@@ -57,6 +57,24 @@ def unit_modulus(x: jax.Array) -> jax.Array:
   return jnp.concatenate([real * scale, imaginary * scale], axis=-1)
 
 
+def factor_rows(
+  relations: jax.Array, head_query: jax.Array, num_relations: int
+) -> jax.Array:
+  """Returns the rows of the factor table that queries use.
+
+  Args:
+    relations: int32 [B, k], relation indices. For a negative index, the row is
+      valid but has no meaning.
+    head_query: bool [B], whether the query is for the head.
+    num_relations: R.
+
+  Returns:
+    int32 [B, k].
+  """
+  backward = num_relations * head_query.astype(relations.dtype)
+  return jnp.maximum(relations, 0) + backward[:, None]
+
+
 def compose(
   entity: jax.Array,
   factors: jax.Array,
@@ -82,8 +100,8 @@ def compose(
   num_relations = factors.shape[0] // 2
   width = entity.shape[-1]
   one = (jnp.arange(width) < width // 2).astype(entity.dtype)  # 1 + 0i
-  for relation in relations.T:
-    row = jnp.maximum(relation, 0) + num_relations * head_query
+  rows = factor_rows(relations, head_query, num_relations)
+  for relation, row in zip(relations.T, rows.T, strict=True):
     factor = jnp.take(factors, row, axis=0)
     if rotation:
       factor = unit_modulus(factor)

@@ -5,8 +5,9 @@ Dimensions in shapes:
   K  tokens in a sequence          L  blocks
   V  entities
 
-As in the authors' implementation, GELU is exact and attention dropout is drawn
-for every weight. `layers` lists more differences from Flax's defaults.
+As in the authors' implementation, GELU is exact, and dropout is drawn for each
+attention weight separately. `layers` lists more differences from Flax's
+defaults.
 
 Parameters, attention scores, layer norms and softmaxes are float32. Products
 with weights and embeddings have operands of type `dtype` and accumulate in
@@ -38,12 +39,14 @@ class CoKE(nn.Module):
     dropout: dropout rate in all blocks.
     dtype: operands of products with weights, float32 or bfloat16.
     remat: whether to recompute each block in the backward pass.
-    composition: `complex` or `rotation`, the product that is added to the input
-      at the MASK, see `composition`. Empty: nothing is added (paper).
+    composition: how the known entity and the relations are multiplied,
+      `complex` or `rotation`, see the module `composition`. The product is added
+      to the input at the MASK. Empty: nothing is added (paper).
     relation_directions: whether relations have a second embedding, which is
       used in queries for the head, see `input_embedding`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
       product with the entity embeddings.
+    input_norm: whether there is a layer norm before the first block.
     input_dropout: dropout rate on the first block's input. Default: `dropout`.
     output_dropout: dropout rate on the result of `query_embedding`.
     embedding_stddev: initial standard deviation of embeddings.
@@ -64,6 +67,7 @@ class CoKE(nn.Module):
   composition: str = ''
   relation_directions: bool = False
   prediction_head: bool = True
+  input_norm: bool = True
   input_dropout: float | None = None
   output_dropout: float = 0.0
   embedding_stddev: float = 0.02
@@ -91,7 +95,8 @@ class CoKE(nn.Module):
       self.backward_relation_embedding = self.param(
         'backward_relation_embedding', initial, (num_relations, width)
       )
-    self.embedding_norm = layers.layer_norm(None)
+    if self.input_norm:
+      self.embedding_norm = layers.layer_norm(None)
     self.embedding_dropout = layers.Dropout(
       self.dropout if self.input_dropout is None else self.input_dropout
     )
@@ -281,15 +286,13 @@ class CoKE(nn.Module):
       self.composition_embedding if self.composition else None,
       rotation=self.composition == 'rotation',
     )
-    x = self.embedding_norm(x)
+    if self.input_norm:
+      x = self.embedding_norm(x)
     x = self.embedding_dropout(x, train=train)
     return x, visible
 
 
 def _take_distinct(table: jax.Array, rows: jax.Array) -> jax.Array:
-  """Selects distinct rows, which makes the gradient faster."""
-  return (
-    jnp.asarray(table)
-    .at[rows]
-    .get(unique_indices=True, mode='promise_in_bounds')
-  )
+  """Selects rows, which must be distinct. This makes the gradient faster."""
+  at_rows = jnp.asarray(table).at[rows]
+  return at_rows.get(unique_indices=True, mode='promise_in_bounds')

@@ -44,9 +44,8 @@ def embed_tokens(
   num_relations = elements.shape[0] - num_entities - 2
   x = jnp.take(elements, tokens, axis=0)
   masked = tokens == num_entities + num_relations  # bool [B, K]
+  relations = relation_indices(tokens, num_entities, num_relations)
   head_query = masked[:, 0]
-  relations = tokens - num_entities
-  relations = jnp.where(relations < num_relations, relations, -1)
   position = jnp.arange(tokens.shape[1])[None]
   if backward_relations is None:
     x = x + positions[None, : tokens.shape[1]]
@@ -59,8 +58,7 @@ def embed_tokens(
     position = jnp.where(head_query[:, None], from_tail, position)
     x = x + jnp.take(positions, position, axis=0)
   if factors is not None:
-    known = known_position(visible, head_query)
-    entity = jnp.take_along_axis(tokens, known[:, None], axis=1)[:, 0]
+    entity = known_entity(tokens, visible, head_query)
     product = composition.compose(
       jnp.take(elements, entity, axis=0),
       factors,
@@ -72,15 +70,36 @@ def embed_tokens(
   return x
 
 
-def known_position(visible: jax.Array, head_query: jax.Array) -> jax.Array:
-  """Returns the column of each query's known entity.
+def relation_indices(
+  tokens: jax.Array, num_entities: int, num_relations: int
+) -> jax.Array:
+  """Converts tokens to indices of relations; other tokens become negative.
 
   Args:
+    tokens: int32 [B, K].
+    num_entities: V.
+    num_relations: R.
+
+  Returns:
+    int32 [B, K].
+  """
+  relations = tokens - num_entities
+  return jnp.where(relations < num_relations, relations, -1)
+
+
+def known_entity(
+  tokens: jax.Array, visible: jax.Array, head_query: jax.Array
+) -> jax.Array:
+  """Returns the known entity of each query.
+
+  Args:
+    tokens: int32 [B, K], PAD on the right.
     visible: bool [B, K], False at PAD.
     head_query: bool [B], whether the head is masked.
 
   Returns:
-    int32 [B], the last visible column if the head is masked, else 0.
+    int32 [B], the last visible token if the head is masked, else the first.
   """
   last = visible.sum(axis=1, dtype=jnp.int32) - 1
-  return jnp.where(head_query, last, 0)
+  position = jnp.where(head_query, last, 0)
+  return jnp.take_along_axis(tokens, position[:, None], axis=1)[:, 0]

@@ -25,8 +25,9 @@ def smoothed_cross_entropy(
   logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms logsumexp(z) and
   sum(z) are computed once per row.
 
-  With candidates, both sums over entities are weighted sums over candidates,
-  which estimate the sums over all entities.
+  With candidates, the sum inside logsumexp(z) and sum(z) run over the
+  candidates. They are weighted with `candidate_weight`, so that they estimate
+  the sums over all entities.
 
   Args:
     logits: float32 [B, V], or [B, C] with C candidates.

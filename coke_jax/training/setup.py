@@ -79,6 +79,7 @@ class Setup:
       self.model,
       self.transformation,
       target_mass=settings.target_mass,
+      n3_penalty=settings.n3_penalty,
       weight_per_row=self.training_set.weight_per_row,
       steps_per_call=settings.steps_per_call,
     )

@@ -10,7 +10,7 @@ import optax
 
 from coke_jax import parallel
 from coke_jax.data import batches
-from coke_jax.model import ensemble, loss
+from coke_jax.model import ensemble, loss, regularization
 from coke_jax.training import train_state
 
 
@@ -24,6 +24,7 @@ def make_train_step(
   transformation: optax.GradientTransformation,
   *,
   target_mass: float,
+  n3_penalty: float = 0.0,
   weight_per_row: float = 1.0,
   steps_per_call: int = 1,
 ) -> Callable[
@@ -45,6 +46,8 @@ def make_train_step(
     transformation: the optimizer.
     target_mass: probability mass on the answer, see
       `loss.smoothed_cross_entropy`.
+    n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
+      `loss` does not include it.
     weight_per_row: the mean weight of a row: the mean number of its answers if
       all answers have weight 1.
     steps_per_call: the largest number of steps in a call.
@@ -65,17 +68,17 @@ def make_train_step(
     key = jax.random.fold_in(key, parallel.device_index())
 
     valid = batch['answers'] != batches.PAD_ANSWER
-    candidates = weight = None
-    if 'candidates' in batch:
-      candidates, weight = batch['candidates'][0], batch['candidate_weight'][0]
+    # The first axis is for the devices.
+    shared = ('candidates', 'candidate_weight')
+    batch |= {name: batch[name][0] for name in shared if name in batch}
     answer_weight = batch.get('answer_weight', 1.0)
 
-    def loss_sum(params: Any) -> jax.Array:
+    def loss_sum(params: Any) -> tuple[jax.Array, jax.Array]:
       logits: Any = member.apply(
         {'params': params},
         batch['tokens'],
         batch['mask_position'],
-        candidates=candidates,
+        candidates=batch.get('candidates'),
         train=True,
         rngs={'dropout': key},
       )
@@ -83,12 +86,21 @@ def make_train_step(
         logits,
         batch['answers'],
         target_mass,
-        candidate_weight=weight,
+        candidate_weight=batch.get('candidate_weight'),
         num_entities=model.num_entities,
       )
-      return (losses * answer_weight).sum()
+      total = (losses * answer_weight).sum()
+      if not n3_penalty:
+        return total, total
+      penalties = regularization.n3_penalty(
+        params, batch, member.num_entities, member.pad_id
+      )
+      penalty = n3_penalty * (penalties * answer_weight).sum()
+      return total + penalty, total
 
-    total, gradients = jax.value_and_grad(loss_sum)(state.params)
+    (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(
+      state.params
+    )
     weights = (valid.sum(axis=1) * answer_weight).sum()
     total, rows, weights, gradients = parallel.sum_over_devices(
       (total, valid.any(axis=1).sum(), weights, gradients)

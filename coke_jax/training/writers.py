@@ -9,9 +9,9 @@ import pathlib
 import sys
 from typing import Any, Protocol
 
-import tqdm
 
 from coke_jax import config as config_lib
+from coke_jax import progress_bar
 from coke_jax.storage import metrics_log
 
 
@@ -56,12 +56,13 @@ class ProgressBar:
       first_step: number of steps done before.
       num_steps: number of steps of the whole training.
     """
-    self._bar = tqdm.tqdm(
+    interactive = sys.stderr is not None and sys.stderr.isatty()
+    self._bar = progress_bar.create(
+      'training',
       total=num_steps,
       initial=first_step,
       unit='step',
-      desc='training',
-      mininterval=0.5 if sys.stderr.isatty() else 30,
+      mininterval=0.5 if interactive else 30,
       dynamic_ncols=True,
     )
 

@@ -245,12 +245,13 @@ def settings(**train):
   [
     ('instance', {'dtype': 'float32', 'num_members': 2}),
     ('query', {'dtype': 'bfloat16', 'composition': 'rotation'}),
-    ('query', {'dtype': 'bfloat16', 'num_members': 2}),
+    ('query', {'num_layers': 0, 'input_norm': False, 'num_members': 2}),
   ],
   ids=str,
 )
 def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, model):
-  config, data = settings(rows=rows, candidates=8), small.random_graph()
+  config = settings(rows=rows, candidates=8, n3_penalty=0.01)
+  data = small.random_graph()
   config.model.update(model)
 
   def train(name, epochs):
@@ -343,6 +344,7 @@ def test_instances_and_queries_have_the_same_gradient():
     ('model.num_layers', -1),
     ('train.embedding_learning_rate_factor', 0.0),
     ('train.candidates', -1),
+    ('train.n3_penalty', -0.1),
   ],
 )
 def test_settings_out_of_range(field, value):

@@ -396,6 +396,7 @@ if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
   without_dropout.model.update(composition='complex', relation_directions=True)
   without_dropout.train.embedding_learning_rate_factor = 5.0
   without_dropout.train.candidates = 8
+  without_dropout.train.n3_penalty = 0.01
   make_trainer(
     pathlib.Path(sys.argv[1]),
     without_dropout,
