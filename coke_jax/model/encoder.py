@@ -40,8 +40,8 @@ class CoKE(nn.Module):
     dtype: operands of products with weights, float32 or bfloat16.
     remat: whether to recompute each block in the backward pass.
     composition: how the known entity and the relations are multiplied,
-      `complex` or `rotation`, see the module `composition`. The product is added
-      to the input at the MASK. Empty: nothing is added (paper).
+      `complex` or `rotation`, see the module `composition`. The product is
+      added to the input at the MASK. Empty: nothing is added (paper).
     relation_directions: whether relations have a second embedding, which is
       used in queries for the head, see `input_embedding`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
