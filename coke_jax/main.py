@@ -23,7 +23,7 @@ from ml_collections import config_flags
 
 from coke_jax import config as config_lib
 from coke_jax import errors
-from coke_jax.cli import arguments, commands
+from coke_jax.cli import arguments, commands, streams
 from coke_jax.cli import flags as flags_lib
 from coke_jax.training import interruption
 
@@ -80,7 +80,8 @@ def entry_point() -> None:
   """Runs the console script `coke`."""
   # Change sys.argv in place, because the config flag reads overrides from it.
   sys.argv[:] = arguments.prepare(sys.argv)
-  with arguments.exit_quietly_on_broken_pipe():
+  streams.prepare()
+  with arguments.flushed_output():
     if arguments.wants_help(sys.argv):
       print(arguments.help_text(__doc__))
       return

@@ -18,7 +18,7 @@ LEVELS = (
   {'storage', 'evaluate'},
   {'data', 'parallel', 'config'},
   {'config_checks'},
-  {'model', 'errors', 'version'},
+  {'model', 'errors', 'progress_bar', 'version'},
 )
 # Exceptions, in which both packages have the same level: (importing, imported).
 NEIGHBOURS = {('analysis', 'predict'), ('plots', 'predict')}

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coke_jax.cli import input_lines, output_lines
+from coke_jax.cli import input_lines, output_lines, streams
 from coke_jax.predict import (
   embedding_files,
   known_facts,
@@ -85,7 +85,7 @@ def answer(
       model.parser.question,
       vocabulary.relation_ids,
       model.batch_size,
-      'answering',
+      '' if streams.on_terminal(output) else 'answering',
     ):
       parsed = [question for _, _, question in batch]
       replies = model.predictor.answer(parsed, top, restriction)

@@ -14,7 +14,7 @@ from absl import flags
 from coke_jax import config as config_lib
 from coke_jax import errors
 from coke_jax.cli import flags as flags_lib
-from coke_jax.data import vocabulary
+from coke_jax.data import atomic_files, vocabulary
 from coke_jax.storage import workdir as workdir_lib
 
 _OVERRIDE = re.compile(r'--?config\.([^=]+)')
@@ -127,19 +127,25 @@ def help_text(introduction: str) -> str:
 
 
 @contextlib.contextmanager
-def exit_quietly_on_broken_pipe() -> Iterator[None]:
-  """Exits without a traceback if the reader of standard output has ended.
+def flushed_output() -> Iterator[None]:
+  """Flushes standard output at the end, and exits without a traceback.
 
-  An example of such a reader is `| head`. The exit status is the same as if
-  SIGPIPE had ended the program.
+  If the reader of standard output has ended, as `| head` does, the exit status
+  is the same as if SIGPIPE had ended the program. If the output cannot be
+  written, an error is printed.
   """
   try:
-    yield
-    sys.stdout.flush()
-  except BrokenPipeError:
+    try:
+      yield
+    finally:
+      if sys.stdout is not None:
+        sys.stdout.flush()
+  except (BrokenPipeError, atomic_files.WriteError) as error:
     # Python flushes standard output once more when it exits.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(128 + signal.SIGPIPE)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError):
+      sys.exit(128 + signal.SIGPIPE)
+    sys.exit(fail(str(error)))
 
 
 def default_workdir(config_file: str) -> str:

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import ml_collections
-import tqdm
 
-from coke_jax import errors
+from coke_jax import errors, progress_bar
 from coke_jax.cli import flags
 from coke_jax.data import text_files
 from coke_jax.predict import questions
@@ -109,7 +108,7 @@ class Lines:
       known_relations: see `LineFormat.labels`.
       size: the number of lines in a batch. If the input is a terminal, a batch
         has one line.
-      progress: the label of the progress bar.
+      progress: the label of the progress bar. If it is empty, there is no bar.
 
     Raises:
       StreamError: a line is not valid and `skip_bad` is false, or standard
@@ -120,7 +119,7 @@ class Lines:
       size = 1  # An interactive user expects an answer after each line.
     batch: list[tuple[int, list[str], Parsed]] = []
     failure: ValueError | None = None
-    with tqdm.tqdm(desc=progress, unit='line', total=self._count()) as bar:
+    with progress_bar.create(progress, unit='line', total=self._count()) as bar:
       try:
         for number, line in self._lines():
           self.read += 1
@@ -154,7 +153,7 @@ class Lines:
     if not self.skip_bad:
       raise error from None
     self.skipped += 1
-    tqdm.tqdm.write(f'skipped {error}', file=sys.stderr)
+    progress_bar.say(f'skipped {error}', sys.stderr)
 
   def _count(self) -> int | None:
     """Returns the number of lines, or None if the input is not a regular file.

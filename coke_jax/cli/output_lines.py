@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any
 
-from coke_jax.cli import flags, input_lines
+from coke_jax.cli import flags, input_lines, streams
 from coke_jax.data import atomic_files, vocabulary
 
 _DIGITS = 6  # Significant digits of scores and probabilities in TSV.
@@ -94,11 +94,14 @@ def writing(output: str) -> Iterator[IO[str]]:
     target: int | pathlib.Path = pathlib.Path(output)
     if output == flags.STANDARD:
       input_lines.check_open(sys.stdout, 'output')
+      stack.enter_context(streams.naming('standard output'))
       target = os.dup(sys.stdout.fileno())
     elif input_lines.is_regular(output) or not os.path.exists(output):
       target = stack.enter_context(
         atomic_files.whole_file(pathlib.Path(output))
       )
+    else:
+      stack.enter_context(streams.naming(output))
     # Use UTF-8 and LF on every platform.
     yield stack.enter_context(open(target, 'w', encoding='utf-8', newline='\n'))
 

@@ -7,7 +7,7 @@ import tempfile
 import urllib.request
 from collections.abc import Mapping
 
-import tqdm
+from coke_jax import progress_bar
 
 # Maximum number of bytes of a download, and of each file in an archive.
 MAX_BYTES = 64 << 20
@@ -82,8 +82,8 @@ def fetch(address: str, path: pathlib.Path) -> None:
     length = response.headers.get('Content-Length')
     total = int(length) if length else None
     label = address.rsplit('/', 1)[-1]
-    with tqdm.tqdm(
-      desc=label, total=total, unit='B', unit_scale=True, disable=None
+    with progress_bar.create(
+      label, total=total, unit='B', unit_scale=True, disable=None
     ) as bar:
       while chunk := response.read(_CHUNK_BYTES):
         out.write(chunk)

@@ -5,8 +5,8 @@ triples of WordNet and Freebase.
 """
 
 import numpy as np
-import tqdm
 
+from coke_jax import progress_bar
 from coke_jax.data import adjacency as adjacency_lib
 from coke_jax.data import deduction, graph, inverses
 from coke_jax.data import paths as paths_lib
@@ -132,8 +132,8 @@ def sample_walks(
   target = np.empty(num_walks, dtype=np.int32)
   shape = (num_walks, longest)
   relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)
-  with tqdm.tqdm(
-    total=num_walks, desc=f'{name} walks', unit='walk', unit_scale=True
+  with progress_bar.create(
+    f'{name} walks', total=num_walks, unit='walk', unit_scale=True
   ) as progress:
     for low in range(0, num_walks, WALKS_PER_CHUNK):
       rows = slice(low, min(low + WALKS_PER_CHUNK, num_walks))

@@ -9,7 +9,6 @@ import pathlib
 import sys
 from typing import Any, Protocol
 
-
 from coke_jax import config as config_lib
 from coke_jax import progress_bar
 from coke_jax.storage import metrics_log
@@ -72,7 +71,7 @@ class ProgressBar:
 
   def say(self, text: str) -> None:
     """Prints a line above the bar."""
-    self._bar.write(text)
+    progress_bar.say(text, sys.stdout)
 
   def write(self, record: dict[str, Any]) -> None:
     """Shows the loss, learning rate and speed of a `train` record."""

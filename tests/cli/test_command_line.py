@@ -40,6 +40,14 @@ for name, arguments in json.load(open(sys.argv[1])).items():
     if not child:
       os.dup2(out.fileno(), 1)
       os.dup2(err.fileno(), 2)
+      while arguments and '>' in arguments[0][:2]:  # Such as `2>/dev/full`.
+        number, target = arguments.pop(0).split('>')
+        name = 'stderr' if number else 'stdout'
+        if target == '&-':
+          os.close(int(number or 1))
+          setattr(sys, name, None)
+        else:
+          os.dup2(os.open(target, os.O_WRONLY), int(number or 1))
       sys.argv = ['coke', *arguments]
       status = 0
       try:
@@ -49,8 +57,8 @@ for name, arguments in json.load(open(sys.argv[1])).items():
       except BaseException:
         traceback.print_exc()
         status = 99
-      sys.stdout.flush()
-      sys.stderr.flush()
+      for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
       os._exit(status if isinstance(status, int) else 1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     texts = []
@@ -172,6 +180,14 @@ MISTAKES = {
   ],
 }
 
+# The first arguments redirect standard streams, as in a shell.
+MISTAKES |= {
+  'output closed': ['>&-', *PREDICT, SKIP],
+  'output full': ['>/dev/full', *PREDICT, SKIP],
+  'help, output full': ['>/dev/full', '--help'],
+  'output to a full device': [*PREDICT, SKIP, '--output=/dev/full'],
+}
+
 # Name -> arguments of a correct command line.
 CORRECT = {
   'help': ['--help'],
@@ -186,6 +202,9 @@ CORRECT = {
   ],
   'embed': [*EMBED, SKIP, '--output={folder}/good.npz', '--layer=0'],
   'embed, static': [*EMBED, '--output={folder}/static.npz', '--static'],
+  'help, output closed': ['>&-', '--help'],
+  'tsv, errors closed': ['2>&-', *PREDICT, SKIP, '--top=3', '--new-only'],
+  'tsv, errors full': ['2>/dev/full', *PREDICT, SKIP, '--top=3', '--new-only'],
 }
 
 
@@ -329,6 +348,10 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('export, no output', ['no --output', 'a new folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('output closed', ['standard output is closed', '--output']),
+    ('output full', ['standard output: cannot be written', 'space']),
+    ('help, output full', ['standard output: cannot be written', 'space']),
+    ('output to a full device', ['/dev/full: cannot be written', 'space']),
   ],
 )
 def test_error_messages(outcomes, folder, name, parts):
@@ -375,6 +398,12 @@ def test_answers_on_standard_output_are_a_table(outcomes):
   assert {row['tail'] for row in cells[3:]} == {'Euro (EUR)'}
   assert {row['relations'] for row in cells[3:]} == {'borders,currency'}
   assert {row['known_in'] for row in cells} == {''}  # --new-only
+
+
+@pytest.mark.parametrize('state', ['closed', 'full'])
+def test_standard_error_is_not_needed(outcomes, state):
+  outcome = outcomes[f'tsv, errors {state}']
+  assert (outcome.status, outcome.out) == (0, outcomes['tsv'].out)
 
 
 def test_both_formats_hold_the_same_answers(outcomes, folder):

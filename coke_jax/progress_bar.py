@@ -1,0 +1,32 @@
+"""Creates progress bars on standard error."""
+
+import sys
+from typing import Any
+
+import tqdm
+
+
+def create(description: str, **options: Any) -> tqdm.tqdm:
+  """Creates a progress bar, which is used as a context manager.
+
+  Args:
+    description: the label of the bar. If it is empty, no bar is shown.
+    **options: arguments of `tqdm.tqdm`.
+
+  Returns:
+    The bar. Nothing is shown if the process has no standard error.
+  """
+  if not description or sys.stderr is None:
+    options['disable'] = True
+  return tqdm.tqdm(desc=description, **options)
+
+
+def say(text: str, stream: Any) -> None:
+  """Prints a line above all progress bars.
+
+  Args:
+    text: the line.
+    stream: `sys.stdout` or `sys.stderr`. If it is None, nothing is printed.
+  """
+  if stream is not None:
+    tqdm.tqdm.write(text, file=stream)
