@@ -89,10 +89,11 @@ class GraphMethods:
   ) -> records.Records[audit_lib.Suspicion]:
     """Finds the known facts that the model considers least plausible.
 
-    The probability of a fact's tail is computed among the entities that are not
-    known to answer the question, and the tail itself. So other correct answers
-    do not lower it. The same holds for the head. Facts are ordered by the mean
-    of both log-probabilities.
+    The score of a tail is its log-probability, plus the logarithm of the number
+    of known tails. If it is the only one, a term is added that is low if this
+    is rare for the relation; see `coke_jax.predict.jobs.audit`. The same holds
+    for the head. Facts are ordered by the mean of both scores. Each distinct
+    question is scored once.
 
     Args:
       relations: a relation or a list of relations. Default: all relations.

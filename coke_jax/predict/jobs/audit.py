@@ -1,10 +1,17 @@
 """Finds the known facts that a model considers least plausible.
 
-The probability of a fact's tail is computed among the entities that are not
-known to answer the question, and the tail itself. So other correct answers do
-not lower it, and questions with one and with a hundred answers are comparable.
-The same holds for the head. The score of a fact is the mean of both
-log-probabilities.
+A model has learned the facts that it judges, also the wrong ones. It gives a
+high probability to a wrong fact that is the only known answer to its question,
+because nothing contradicts it. So the score of a fact uses how rare such facts
+are. For the tail of a fact with n known tails of its head and relation, it is
+the sum of
+
+- the log-probability of the tail, given head and relation,
+- log n, because n answers share the probability of 1,
+- if n is 1, the logarithm of the share of such facts among the facts of the
+  relation.
+
+The head has such a score too, and the score of the fact is their mean.
 """
 
 import dataclasses
@@ -31,8 +38,7 @@ class Suspicion:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the mean of the log-probabilities of head and tail. Each is computed
-      without the other known answers to the same question.
+    score: the mean of the scores of head and tail; see the module.
     tail_rank: the filtered rank of the tail among all entities.
     head_rank: the filtered rank of the head among all entities.
     expected_tails: the best tails that are not known, best first, without the
@@ -96,7 +102,7 @@ def plausibility(
   chosen: np.ndarray,
   progress: bool = False,
 ) -> np.ndarray:
-  """Computes the log-probabilities of the tails and heads of facts.
+  """Computes the scores of the tails and heads of facts.
 
   Each distinct question is scored once.
 
@@ -107,53 +113,54 @@ def plausibility(
     progress: whether to show a progress bar.
 
   Returns:
-    float32 [T, 2], the log-probability of the tail and of the head, without the
-    other known answers. Zero for facts that are not chosen.
+    float32 [T, 2], the score of the tail and of the head; see the module. Not
+    meaningful for facts that are not chosen.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
   """
   vocabulary = predictor.data.vocabulary
   scores = np.zeros((len(facts.triples), 2), dtype=np.float32)
-  both = [
-    facts_lib.questions(facts, side).with_any(chosen)
-    for side in validation.SIDES
-  ]
-  bar = tqdm.tqdm(
-    desc='auditing',
-    unit='question',
-    total=sum(map(len, both)),
-    disable=not progress,
-  )
+  both = [facts_lib.questions(facts, side) for side in validation.SIDES]
   for place, asked in enumerate(both):
-    for rows, found in facts_lib.score(
-      predictor.scorer,
-      asked.relation,
-      asked.entity,
-      asked.side,
-      vocabulary,
-      bar,
-    ):
-      low, high = asked.indptr[rows.start], asked.indptr[rows.stop]
-      counts = np.diff(asked.indptr[rows.start : rows.stop + 1])
-      row = np.repeat(np.arange(len(found)), counts)
-      own = found[row, asked.answers[low:high]]
-      found[row, asked.answers[low:high]] = -np.inf
-      others = _log_sum_exp(found)[row]
-      scores[asked.fact[low:high], place] = own - np.logaddexp(own, others)
-  bar.close()
-  scores[~chosen] = 0
+    scores[asked.fact, place] = _rarity(asked, vocabulary.num_relations)
+  both = [asked.with_any(chosen) for asked in both]
+  total = sum(map(len, both))
+  with tqdm.tqdm(
+    desc='auditing', unit='question', total=total, disable=not progress
+  ) as bar:
+    for place, asked in enumerate(both):
+      for rows, found in facts_lib.score(
+        predictor.scorer,
+        asked.relation,
+        asked.entity,
+        asked.side,
+        vocabulary,
+        bar,
+      ):
+        low, high = asked.indptr[rows.start], asked.indptr[rows.stop]
+        counts = np.diff(asked.indptr[rows.start : rows.stop + 1])
+        row = np.repeat(np.arange(len(found)), counts)
+        own = found[row, asked.answers[low:high]]
+        scores[asked.fact[low:high], place] += own
   return scores
 
 
-def _log_sum_exp(scores: np.ndarray) -> np.ndarray:
-  """Returns the logarithm of the sum of exponentials of each row: [B]."""
-  best = np.maximum(scores.max(axis=1), np.finfo(scores.dtype).min)
-  np.subtract(scores, best[:, None], out=scores)
-  np.exp(scores, out=scores)
-  with np.errstate(divide='ignore'):  # Every entity may be a known answer.
-    logarithm: np.ndarray = np.log(scores.sum(axis=1))
-  return best + logarithm
+def _rarity(asked: facts_lib.Questions, num_relations: int) -> np.ndarray:
+  """Returns the part of each answer's score without the model: float64 [total].
+
+  Args:
+    asked: the questions of all facts for one side.
+    num_relations: R.
+  """
+  counts = np.diff(asked.indptr)
+  number = np.repeat(counts, counts)
+  relation = np.repeat(asked.relation, counts)
+  facts = np.bincount(relation, minlength=num_relations)
+  single = np.bincount(relation[number == 1], minlength=num_relations)
+  # Adding 1 and 2 keeps the share of a relation with few facts away from 0.
+  share = (single + 1) / (facts + 2)
+  return np.log(np.where(number == 1, share[relation], number))
 
 
 def _records(
