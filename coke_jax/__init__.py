@@ -9,6 +9,7 @@
 `coke_jax.training.run` trains a model from Python.
 """
 
+from coke_jax.data.prepare import Prepared, prepare
 from coke_jax.errors import CokeError
 from coke_jax.predict.load import EXAMPLE_MODEL, load
 from coke_jax.predict.model import Model
@@ -21,8 +22,10 @@ __all__ = [
   'CokeError',
   'Model',
   'Prediction',
+  'Prepared',
   'QuestionError',
   'Ranking',
   '__version__',
   'load',
+  'prepare',
 ]

@@ -58,14 +58,16 @@ def main(argv: Sequence[str]) -> int | None:
     absl_logging.set_verbosity(absl_logging.WARNING)
   try:
     keywords = flags_lib.values(MODE.value)
-    config = CONFIG.value
-    if config is None:
-      raise config_lib.ConfigError(arguments.missing_config(WORKDIR.value))
-    workdir = WORKDIR.value or arguments.default_workdir(
-      config_flags.get_config_filename(FLAGS['config'])
-    )
+    command = commands.COMMANDS[MODE.value]
+    config, workdir = CONFIG.value, WORKDIR.value
+    if config is None and command.needs_config:
+      raise config_lib.ConfigError(arguments.missing_config(workdir))
+    if config is not None and not workdir:
+      workdir = arguments.default_workdir(
+        config_flags.get_config_filename(FLAGS['config'])
+      )
     with interruption.Watch() as watch, watch.at_once():
-      commands.COMMANDS[MODE.value].function(config, workdir, **keywords)
+      command.function(config, workdir, **keywords)
   except BrokenPipeError:
     raise  # Handled in `entry_point`.
   except (errors.CokeError, OSError) as error:

@@ -20,10 +20,14 @@ class Command(NamedTuple):
       the settings, the path of the work folder, and the values of the flags
       that the mode uses.
     help: the text for `--help`.
+    needs_config: whether the settings must be given, by --config or by an
+      existing --workdir. If not, the function is called with None as config
+      and an empty work folder when they are missing. Default: True.
   """
 
   function: Callable[..., Any]
   help: str
+  needs_config: bool = True
 
 
 COMMANDS = {
@@ -61,6 +65,13 @@ COMMANDS = {
     model_commands.plot,
     'Draw training curves, metrics and maps of embeddings, and write them to '
     '--output.',
+  ),
+  'prepare': Command(
+    data_commands.prepare,
+    'Read triples of any format from --input, divide them into train, valid '
+    'and test in --output, and report what train gives away. Does not use '
+    '--config and --workdir.',
+    needs_config=False,
   ),
   'sample-paths': Command(
     data_commands.sample_paths,

@@ -7,7 +7,115 @@ import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.data import path_files, paths
+from coke_jax.cli import flags
+from coke_jax.data import atomic_files, path_files, paths, prepared_files
+from coke_jax.data import prepare as prepare_lib
+
+
+def prepare(
+  config: ml_collections.ConfigDict | None,
+  workdir: str | os.PathLike[str],
+  *,
+  input: str,
+  output: str,
+  report: str,
+  input_format: str,
+  columns: str,
+  column_delimiter: str,
+  quote: str,
+  header: str,
+  weight: str,
+  min_weight: float,
+  literals: str,
+  on_bad_line: str,
+  duplicates: str,
+  escape_labels: bool,
+  valid_share: float,
+  test_share: float,
+  seed: int,
+  keep_together: str,
+  overwrite: bool,
+) -> None:
+  r"""Reads triples of any format, splits them and reports leaks.
+
+  Args:
+    config: not used.
+    workdir: not used.
+    input: a file, a folder with files of splits, or the name of a data set.
+    output: the folder to write, or - to write nothing.
+    report: the JSON file for the counts and leaks. Empty: none.
+    input_format: the format of the input, or 'auto'.
+    columns: the columns of head, relation and tail, separated by commas.
+    column_delimiter: the text between two columns, in which \t is a tab.
+    quote: as in `formats.options.Options`, as are the fields up to
+      `on_bad_line` and `escape_labels`.
+    header: see `quote`.
+    weight: see `quote`.
+    min_weight: see `quote`.
+    literals: see `quote`.
+    on_bad_line: see `quote`.
+    duplicates: as in `prepare.prepare`.
+    escape_labels: see `quote`.
+    valid_share: as in `splitting.Shares`, as are the next three.
+    test_share: see `valid_share`.
+    seed: see `valid_share`.
+    keep_together: see `valid_share`.
+    overwrite: as in `prepare.prepare`.
+
+  Raises:
+    config.ConfigError: there is no input, or --report is a folder or
+      the input.
+    text_files.DataError: an option is not valid, or the input cannot be read
+      or split.
+    OSError: a file cannot be written.
+  """
+  del config, workdir
+  if input in ('', flags.STANDARD):
+    raise config_lib.ConfigError(
+      'no --input: expected a file of triples, a folder of splits or the name '
+      'of a data set'
+    )
+  folder = None if output in ('', flags.STANDARD) else pathlib.Path(output)
+  if report and os.path.isdir(report):
+    raise config_lib.ConfigError(
+      f'--report={report} is a folder: expected a file'
+    )
+  if report and os.path.realpath(report) == os.path.realpath(input):
+    raise config_lib.ConfigError(
+      f'--report={report} is the --input: expected another file'
+    )
+  prepared = prepare_lib.prepare(
+    input,
+    folder,
+    format='' if input_format == 'auto' else input_format,
+    columns=columns.split(',') if columns else (),
+    delimiter=flags.unescape(column_delimiter),
+    quote=quote,
+    header=header,
+    weight=weight,
+    min_weight=min_weight,
+    literals=literals,
+    on_bad_line=on_bad_line,
+    duplicates=duplicates,
+    escape_labels=escape_labels,
+    valid_share=valid_share,
+    test_share=test_share,
+    seed=seed,
+    keep_together=keep_together,
+    overwrite=overwrite,
+  )
+  print(prepared)
+  if report:
+    with atomic_files.whole_file(pathlib.Path(report)) as path:
+      text = prepared_files.to_text(prepared.to_json())
+      path.write_text(text, encoding='utf-8')
+  if folder is None:
+    print('no triples are written: --output=FOLDER writes them')
+  else:
+    print(
+      f'written to {folder}; train with --config.data.dir={folder} '
+      f'--config.data.name={folder.name}'
+    )
 
 
 def sample_paths(

@@ -4,12 +4,12 @@
 `coke_jax.main`.
 """
 
-import dataclasses
 from typing import Any
 
 from absl import flags
 
 from coke_jax import errors
+from coke_jax.cli import flag_types, preparation_flags
 
 STANDARD = '-'  # the file name of standard input and standard output
 END = -1  # the value of --layer for the last layer
@@ -19,32 +19,7 @@ class FlagError(errors.CokeError, ValueError):
   """A flag was given that the selected mode does not use."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-  """A command-line flag and the modes that use it.
-
-  Attributes:
-    name: the flag's name, written with underscores. The functions in
-      `commands.COMMANDS` receive the flag as a keyword argument of this name.
-      On the command line, dashes may be used instead of underscores.
-    modes: the modes that use the flag. In any other mode, the flag raises an
-      error.
-    default: the default value. The flag has the type of this value.
-    help: the text for `--help`.
-    choices: the allowed values. Default: any value of the type.
-  """
-
-  name: str
-  modes: tuple[str, ...]
-  default: str | int | bool
-  help: str
-  choices: tuple[str, ...] = ()
-
-  @property
-  def typed(self) -> str:
-    """The flag as written on the command line, such as `--new-only`."""
-    return f'--{self.name.replace("_", "-")}'
-
+Flag = flag_types.Flag
 
 TABLE = (
   Flag(
@@ -56,12 +31,13 @@ TABLE = (
   ),
   Flag(
     'input',
-    ('predict', 'embed'),
+    ('predict', 'embed', 'prepare'),
     STANDARD,
     'File with one question per line, such as "France TAB borders TAB ?" or '
     '"? TAB borders TAB Spain". embed: lines may also be triples or paths '
-    'without "?". The file may be compressed (.gz, .bz2, .xz). -: standard '
-    'input.',
+    'without "?". prepare: a file of triples, a folder with files for train, '
+    'valid and test, or the name of a data set. The file may be compressed '
+    '(.gz, .bz2, .xz). -: standard input, except for prepare.',
   ),
   Flag(
     'delimiter',
@@ -72,12 +48,13 @@ TABLE = (
   ),
   Flag(
     'output',
-    ('predict', 'discover', 'audit', 'embed', 'export', 'plot'),
+    ('predict', 'discover', 'audit', 'embed', 'export', 'plot', 'prepare'),
     STANDARD,
     'File or folder to write. predict, discover, audit: a file, or - for '
     'standard output. '
     "embed: an .npz file, or a folder for TensorBoard's projector. export: a "
-    'new folder. plot: a folder.',
+    'new folder. plot: a folder. prepare: a new folder for train.txt, '
+    'valid.txt and test.txt; without it, nothing is written.',
   ),
   Flag(
     'format',
@@ -136,10 +113,11 @@ TABLE = (
   ),
   Flag(
     'on_bad_line',
-    ('predict', 'embed'),
+    ('predict', 'embed', 'prepare'),
     'stop',
     'Action for an input line that is not valid. stop: end with an '
-    'error. skip: report the line and continue with the next.',
+    'error. skip: report the line (prepare: count it) and continue with the '
+    'next.',
     ('stop', 'skip'),
   ),
   Flag(
@@ -180,6 +158,7 @@ TABLE = (
     'File with "label TAB name" on each line. The names replace the labels in '
     'legends.',
   ),
+  *preparation_flags.TABLE,
 )
 
 NAMES = tuple(flag.name for flag in TABLE)
@@ -201,6 +180,8 @@ def define() -> None:
       flags.DEFINE_boolean(flag.name, default, text)
     elif isinstance(default, int):
       flags.DEFINE_integer(flag.name, default, text)
+    elif isinstance(default, float):
+      flags.DEFINE_float(flag.name, default, text)
     else:
       flags.DEFINE_string(flag.name, default, text)
 

@@ -73,7 +73,7 @@ class KnowledgeGraph:
       triples = self.split(split)
       unseen = int(self.has_unseen_entity(triples).sum())
       new = int((~np.isin(triples[:, 1], self.train[:, 1])).sum())
-      repeated = 0 if split == 'train' else self._num_in_train(triples)
+      repeated = 0 if split == 'train' else self.num_in_train(triples)
       numbers = (lines, distinct, lines - distinct, repeated, unseen, new)
       rows.append((split, *(f'{number:,}' for number in numbers)))
     table = '\n'.join(
@@ -86,7 +86,7 @@ class KnowledgeGraph:
       '  (unseen: triples with an entity or a relation of no training triple)'
     )
 
-  def _num_in_train(self, triples: np.ndarray) -> int:
+  def num_in_train(self, triples: np.ndarray) -> int:
     """Returns how many of the triples [N, 3] are also training triples."""
     both = np.concatenate([self.train, triples])
     group, num_groups = grouping.group_rows(both)

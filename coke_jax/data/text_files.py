@@ -51,13 +51,7 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
   Raises:
     DataError: there is no such file, or more than one.
   """
-  names = [
-    stem + extension + suffix
-    for stem in _SPLIT_STEMS[split]
-    for extension in _EXTENSIONS
-    for suffix in ('', *compression.SUFFIXES)
-  ]
-  found = [folder / name for name in names if (folder / name).is_file()]
+  found = split_files(folder, split)
   if not found:
     stems = ' or '.join(_SPLIT_STEMS[split])
     raise DataError(
@@ -70,6 +64,17 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
       f'{", ".join(path.name for path in found)}: expected one'
     )
   return found[0]
+
+
+def split_files(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
+  """Returns the files of a folder with a name of a split; see `find_split`."""
+  names = [
+    stem + extension + suffix
+    for stem in _SPLIT_STEMS[split]
+    for extension in _EXTENSIONS
+    for suffix in ('', *compression.SUFFIXES)
+  ]
+  return [folder / name for name in names if (folder / name).is_file()]
 
 
 def read_lines(

@@ -1,0 +1,104 @@
+"""The command-line flags that only --mode=prepare uses."""
+
+from coke_jax.cli import flag_types
+from coke_jax.data import prepare, splitting
+from coke_jax.data.formats import options
+
+_MODES = ('prepare',)
+
+TABLE = (
+  flag_types.Flag(
+    'input_format',
+    _MODES,
+    'auto',
+    'Format of --input. auto: chosen by the extension of the file.',
+    ('auto', *options.FORMATS),
+  ),
+  flag_types.Flag(
+    'columns',
+    _MODES,
+    '',
+    'Columns of head, relation and tail, separated by commas: names such as '
+    'subject,predicate,object, or positions such as 1,3,2. Other columns are '
+    'not read. Default: the usual names, or the only three columns.',
+  ),
+  flag_types.Flag(
+    'column_delimiter',
+    _MODES,
+    '',
+    r'Text between two columns of CSV and TSV files; \t is a tab. Default: a '
+    'comma for .csv, a tab for .tsv and .txt.',
+  ),
+  flag_types.Flag(
+    'quote',
+    _MODES,
+    '',
+    "Quote character of CSV and TSV files, or none. Default: '\"' for .csv, "
+    'none for .tsv and .txt.',
+  ),
+  flag_types.Flag(
+    'header',
+    _MODES,
+    'auto',
+    'Whether the first line of CSV and TSV files names the columns. auto: if '
+    '--columns has names, or the line has names such as head, relation and '
+    'tail.',
+    options.HEADERS,
+  ),
+  flag_types.Flag(
+    'weight', _MODES, '', 'Column of a weight, by name or by position.'
+  ),
+  flag_types.Flag(
+    'min_weight', _MODES, 0.0, 'Leave out rows with a smaller --weight.'
+  ),
+  flag_types.Flag(
+    'literals',
+    _MODES,
+    'skip',
+    'RDF triples with a text or number as tail. skip: leave them out. keep: '
+    'use the literal, as written in N-Triples, as a label.',
+    options.LITERALS,
+  ),
+  flag_types.Flag(
+    'duplicates',
+    _MODES,
+    'drop',
+    'Equal triples of a split. drop: use only the first. keep: use all.',
+    prepare.DUPLICATES,
+  ),
+  flag_types.Flag(
+    'escape_labels',
+    _MODES,
+    False,
+    r'Write tabs, line breaks and backslashes in labels as \t, \n, \r and \\. '
+    'Without it, a tab or line break in a label is an error.',
+  ),
+  flag_types.Flag(
+    'valid_share', _MODES, 0.05, 'Share of the triples for the valid split.'
+  ),
+  flag_types.Flag(
+    'test_share', _MODES, 0.05, 'Share of the triples for the test split.'
+  ),
+  flag_types.Flag('seed', _MODES, 0, 'Seed of the random split.'),
+  flag_types.Flag(
+    'keep_together',
+    _MODES,
+    'symmetric',
+    'Triples that are always in the same split. symmetric: "a r b" and "b r '
+    'a". pairs: all triples of two entities.',
+    splitting.TOGETHER,
+  ),
+  flag_types.Flag(
+    'overwrite',
+    _MODES,
+    False,
+    'Replace the files of an earlier preparation in --output.',
+  ),
+  flag_types.Flag(
+    'report',
+    _MODES,
+    '',
+    'JSON file for the counts and the leaks. They are also printed, and '
+    'written to report.json in --output.',
+  ),
+)

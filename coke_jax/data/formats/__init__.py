@@ -1,0 +1,1 @@
+"""Readers of triples: files of several formats, data frames and iterables."""

@@ -1,0 +1,134 @@
+"""Finds the columns of head, relation, tail and weight by name or position."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coke_jax.data import text_files, vocabulary
+from coke_jax.data.formats import options as options_lib
+
+# Names of head, relation and tail that need no option, in lower case.
+FAMILIES = tuple(
+  (head, relation, tail)
+  for head, tail in (
+    ('head', 'tail'),
+    ('subject', 'object'),
+    ('source', 'target'),
+    ('from', 'to'),
+    ('h', 't'),
+    ('s', 'o'),
+  )
+  for relation in ('relation', 'predicate', 'rel', 'r', 'p', 'type', 'label')
+)
+
+
+class Selection(NamedTuple):
+  """The columns to read.
+
+  Attributes:
+    positions: the positions of head, relation, tail and, if there is one, the
+      weight, counted from 0.
+    ignored: the names of all other columns.
+  """
+
+  positions: tuple[int, ...]
+  ignored: tuple[str, ...]
+
+
+def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
+  """Returns whether the first row of a file names its columns."""
+  if options.header != 'auto':
+    return options.header == 'yes'
+  if options.columns:
+    return not all(map(_is_position, options.columns))
+  return _family(fields) is not None
+
+
+def by_name(
+  names: Sequence[str], options: options_lib.Options, place: str
+) -> Selection:
+  """Finds the columns in a row of names.
+
+  Args:
+    names: the name of each column.
+    options: the options. If `columns` is empty, the names must be those of
+      FAMILIES, or there must be only three columns besides the weight.
+    place: the place of the names for the error message.
+
+  Raises:
+    text_files.DataError: a column does not exist or is ambiguous.
+  """
+  names = [str(name) for name in names]
+  weight = [_find(options.weight, names, place)] if options.weight else []
+  triple = [_find(column, names, place) for column in options.columns]
+  if not triple:
+    triple = _family(names) or [
+      position for position in range(len(names)) if position not in weight
+    ]
+    if len(triple) != 3:
+      raise text_files.DataError(
+        f'{place}: the columns are {", ".join(map(repr, names))}: expected '
+        'head, relation and tail, or the option `columns` with three of them'
+      )
+  return _selection([*triple, *weight], names)
+
+
+def by_position(
+  width: int, options: options_lib.Options, place: str
+) -> Selection:
+  """Finds the columns of a file without names.
+
+  Args:
+    width: number of columns.
+    options: the options. If `columns` is empty, there must be three columns
+      besides the weight.
+    place: the place of the first row for the error message.
+
+  Raises:
+    text_files.DataError: there are not enough columns, or a column is given by
+      name.
+  """
+  names = [str(number) for number in range(1, width + 1)]
+  for column in filter(None, (*options.columns, options.weight)):
+    if column not in names:
+      raise text_files.DataError(
+        f'{place}: there is no column {column!r}: expected a position from 1 '
+        f'to {width}, or the name of a column and a first line with names'
+      )
+  return by_name(names, options, place)
+
+
+def _selection(positions: list[int], names: Sequence[str]) -> Selection:
+  return Selection(
+    tuple(positions),
+    tuple(
+      name for place, name in enumerate(names) if place not in set(positions)
+    ),
+  )
+
+
+def _is_position(column: str) -> bool:
+  return column.isascii() and column.isdecimal()
+
+
+def _family(names: Sequence[str]) -> list[int] | None:
+  """Returns the positions of the usual names of head, relation and tail."""
+  lower = [str(name).strip().lower() for name in names]
+  for family in FAMILIES:
+    if all(lower.count(name) == 1 for name in family):
+      return [lower.index(name) for name in family]
+  return None
+
+
+def _find(column: str, names: Sequence[str], place: str) -> int:
+  """Returns the position of a column given by name or by position."""
+  found = [position for position, name in enumerate(names) if name == column]
+  if len(found) == 1:
+    return found[0]
+  if not found and _is_position(column) and 1 <= int(column) <= len(names):
+    return int(column) - 1
+  near = vocabulary.closest(column, names, 1)
+  hint = f': did you mean {near[0]!r}?' if near and not found else ''
+  raise text_files.DataError(
+    f'{place}: {"no" if not found else "more than one"} column {column!r}'
+    f'{hint}: expected one of {", ".join(map(repr, names))}'
+  )

@@ -1,0 +1,225 @@
+"""Reads CSV and TSV files, with or without quoting and column names."""
+
+import csv
+import itertools
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coke_jax.data import compression, text_files
+from coke_jax.data.formats import columns as columns_lib
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+DELIMITERS = {'csv': ',', 'tsv': '\t'}
+QUOTES = {'csv': '"', 'tsv': 'none'}
+_BYTE_ORDER_MARK = '\ufeff'
+_HINTED = (',', '\t', ';', '|', ' ')
+
+
+def read(
+  path: pathlib.Path, format: str, options: options_lib.Options
+) -> rows_lib.Source:
+  """Opens a CSV or TSV file.
+
+  A byte-order mark at the start of the file is not part of the first label.
+  Fields are not trimmed. Blank lines are left out.
+
+  Args:
+    path: the file, which may be compressed.
+    format: 'csv' or 'tsv', for the default delimiter and quote.
+    options: the options.
+
+  Returns:
+    The rows. Iterating over them raises `text_files.DataError` if the file
+    cannot be read, or if a line cannot be read exactly and `on_bad_line` is
+    'stop'.
+
+  Raises:
+    text_files.DataError: the delimiter and the quote do not go together.
+  """
+  delimiter = options.delimiter or DELIMITERS[format]
+  quote = options.quote or QUOTES[format]
+  if quote != 'none' and (len(delimiter) > 1 or delimiter == quote):
+    raise text_files.DataError(
+      f'delimiter is {delimiter!r} and quote is {quote!r}: expected two '
+      "different single characters, or the quote 'none'"
+    )
+  log = rows_lib.RowLog(
+    str(path), options.on_bad_line == 'skip', unquoted=quote == 'none'
+  )
+  split = (
+    _split(path, delimiter, log)
+    if quote == 'none'
+    else _unquote(path, delimiter, quote, log)
+  )
+  return rows_lib.Source(_select(split, delimiter, options, log), log)
+
+
+def read_lines(
+  path: pathlib.Path, log: rows_lib.RowLog
+) -> Iterator[tuple[int, str]]:
+  r"""Yields the numbered lines of a UTF-8 file, including their line ends.
+
+  Unlike `text_files.read_lines`, accepts a byte-order mark and a mixture of
+  `\n` and `\r\n`.
+
+  Raises:
+    text_files.DataError: the file cannot be opened or decompressed, or a line
+      is too long. A line that is not UTF-8 is reported to the log.
+  """
+  number = 0
+  try:
+    stream = compression.open_file(path)
+  except OSError as error:
+    raise text_files.DataError(f'{path}: cannot be opened: {error}') from error
+  try:
+    with stream:
+      limit = text_files.MAX_LINE_BYTES
+      while raw := stream.readline(limit + 1):
+        number += 1
+        if len(raw) > limit:
+          raise text_files.DataError(
+            f'{path}:{number}: {text_files.show_line(raw)}: is longer than '
+            f'{limit:,} bytes: expected at most that many'
+          )
+        try:
+          line = raw.decode('utf-8')
+        except UnicodeDecodeError as error:
+          log.rows += 1
+          log.bad(
+            number,
+            raw,
+            'not UTF-8',
+            f'byte {raw[error.start]:#04x} at column {error.start + 1} is not '
+            f'UTF-8 ({error.reason})',
+          )
+          continue
+        if number == 1:
+          line = line.removeprefix(_BYTE_ORDER_MARK)
+        yield number, line
+  except compression.ERRORS as error:
+    raise text_files.DataError(
+      f'{path}: cannot be read after line {number}: {error}'
+    ) from error
+
+
+def strip_line_end(line: str) -> str:
+  r"""Returns a line without its `\n` or `\r\n`."""
+  if line.endswith('\n'):
+    return line[: -2 if line.endswith('\r\n') else -1]
+  return line
+
+
+def _split(
+  path: pathlib.Path, delimiter: str, log: rows_lib.RowLog
+) -> Iterator[tuple[int, list[str]]]:
+  """Yields the fields of each line, without quoting."""
+  for number, line in read_lines(path, log):
+    text = strip_line_end(line)
+    yield number, text.split(delimiter) if text else []
+
+
+def _unquote(
+  path: pathlib.Path, delimiter: str, quote: str, log: rows_lib.RowLog
+) -> Iterator[tuple[int, list[str]]]:
+  """Yields the number of the first line of each row, and its fields."""
+  numbered = read_lines(path, log)
+  first = last = 0
+  current = ''
+
+  def texts() -> Iterator[str]:
+    nonlocal first, last, current
+    for last, current in numbered:
+      first = first or last
+      yield current
+
+  lines = texts()
+  while True:
+    first = 0
+    # A new reader for each row: after an error, the next row starts with the
+    # next line.
+    reader = csv.reader(
+      lines, delimiter=delimiter, quotechar=quote, strict=True
+    )
+    try:
+      for fields in reader:
+        yield first, fields
+        first = 0
+    except csv.Error as error:
+      log.rows += 1
+      log.bad(
+        first or last,
+        strip_line_end(current),
+        'wrong quoting',
+        f'{error} (line {last}): expected fields separated by {delimiter!r}, '
+        f'with {quote!r} around a field that contains a special character, '
+        f'and {quote * 2!r} for a quote inside it',
+      )
+      continue
+    return
+
+
+def _select(
+  split: Iterator[tuple[int, list[str]]],
+  delimiter: str,
+  options: options_lib.Options,
+  log: rows_lib.RowLog,
+) -> Iterator[tuple[int, Sequence[Any]]]:
+  """Yields the selected columns of each row."""
+  first = next(split, None)
+  while first is not None and not first[1]:
+    log.rows += 1
+    log.leave_out(first[0], 'blank line')
+    first = next(split, None)
+  if first is None:
+    return
+  number, fields = first
+  width = len(fields)
+  if columns_lib.is_header(fields, options):
+    log.header = tuple(fields)
+    selection = columns_lib.by_name(fields, options, log.place(number))
+  else:
+    _check_width(number, fields, delimiter, options, log)
+    selection = columns_lib.by_position(width, options, log.place(number))
+    split = itertools.chain([first], split)
+  log.ignored_columns = selection.ignored
+  positions = selection.positions
+  for number, fields in split:
+    if len(fields) == width:
+      yield number, [fields[position] for position in positions]
+    elif not fields:
+      log.rows += 1
+      log.leave_out(number, 'blank line')
+    else:
+      log.rows += 1
+      log.bad(
+        number,
+        delimiter.join(fields),
+        'wrong number of fields',
+        f'expected {width} fields separated by {delimiter!r}, as in the first '
+        f'line, got {text_files.count_fields(fields)}',
+      )
+
+
+def _check_width(
+  number: int,
+  fields: list[str],
+  delimiter: str,
+  options: options_lib.Options,
+  log: rows_lib.RowLog,
+) -> None:
+  """Raises an error with a hint if the first row has too few fields."""
+  if len(fields) >= 3:
+    return
+  line = delimiter.join(fields)
+  others = [
+    other
+    for other in _HINTED
+    if other != delimiter and len(line.split(other)) >= 3
+  ]
+  hint = f'; the delimiter may be {others[0]!r}' if others else ''
+  raise text_files.DataError(
+    f'{log.place(number)}: {text_files.show_line(line)}: expected at least 3 '
+    f'fields separated by {delimiter!r}, got {len(fields)}{hint}'
+  )

@@ -1,0 +1,105 @@
+"""Reads data frames, NumPy arrays and iterables of triples."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from coke_jax.data import text_files
+from coke_jax.data.formats import columns as columns_lib
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+
+def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
+  """Opens data in memory.
+
+  Args:
+    data: a pandas or polars data frame, a pyarrow table, a NumPy array [N, 3]
+      or with more columns, or an iterable of triples. A triple is a tuple, a
+      list or an array.
+    options: the options. If the data have names of columns, `columns` may be
+      names, otherwise positions from '1'.
+
+  Returns:
+    The rows.
+
+  Raises:
+    text_files.DataError: the data have none of these types, or a column does
+      not exist.
+  """
+  skip = options.on_bad_line == 'skip'
+  names = _column_names(data)
+  if names is not None:
+    log = rows_lib.RowLog('data frame', skip, ', row ')
+    selection = columns_lib.by_name(names, options, 'data frame')
+    log.ignored_columns = selection.ignored
+    values = [_values(data, position) for position in selection.positions]
+    return rows_lib.Source(enumerate(zip(*values, strict=True), 1), log)
+  if isinstance(data, np.ndarray):
+    log = rows_lib.RowLog('array', skip, ', row ')
+    if data.ndim != 2 or data.shape[1] < 3:
+      raise text_files.DataError(
+        f'array has the shape {data.shape}: expected [triples, 3]'
+      )
+    return rows_lib.Source(_sequences(data.tolist(), options, log), log)
+  if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+    log = rows_lib.RowLog('triples', skip, ', number ')
+    return rows_lib.Source(_sequences(data, options, log), log)
+  raise text_files.DataError(
+    f'data of type {type(data).__name__}: expected the path of a file, a data '
+    'frame, an array or an iterable of triples'
+  )
+
+
+def _column_names(data: Any) -> list[str] | None:
+  """Returns the column names of a data frame or table, None for other data."""
+  if hasattr(data, 'column_names') and hasattr(data, 'column'):
+    return list(data.column_names)  # pyarrow
+  if hasattr(data, 'columns') and hasattr(data, '__getitem__'):
+    return [str(name) for name in data.columns]  # pandas, polars
+  return None
+
+
+def _values(data: Any, position: int) -> list[Any]:
+  """Returns the values of a column as Python objects."""
+  if hasattr(data, 'column_names'):
+    return list(data.column(position).to_pylist())
+  if hasattr(data, 'iloc'):
+    return list(data.iloc[:, position].tolist())
+  return list(data[data.columns[position]].to_list())
+
+
+def _sequences(
+  data: Iterable[Any], options: options_lib.Options, log: rows_lib.RowLog
+) -> Iterator[tuple[int, Sequence[Any]]]:
+  """Yields the selected items of each sequence."""
+  iterator = iter(data)
+  first = next(iterator, None)
+  if first is None:
+    return
+  if not _is_row(first) or len(first) < 3:
+    raise text_files.DataError(
+      f'{log.place(1)}: {text_files.show_line(repr(first))}: expected a '
+      'sequence of head, relation and tail'
+    )
+  width = len(first)
+  selection = columns_lib.by_position(width, options, log.place(1))
+  log.ignored_columns = selection.ignored
+  positions = selection.positions
+  for number, row in enumerate(itertools.chain([first], iterator), 1):
+    if _is_row(row) and len(row) == width:
+      yield number, [row[position] for position in positions]
+    else:
+      log.rows += 1
+      log.bad(
+        number,
+        row,
+        'wrong number of items',
+        f'expected a sequence of {width} items, as in the first row',
+      )
+
+
+def _is_row(row: Any) -> bool:
+  return isinstance(row, tuple | list | np.ndarray)

@@ -1,0 +1,107 @@
+"""Reads JSON lines: one object or one array per line."""
+
+import json
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coke_jax.data import text_files
+from coke_jax.data.formats import columns as columns_lib
+from coke_jax.data.formats import delimited
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+
+def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
+  """Opens a file of JSON lines.
+
+  Each line is an object with the columns as keys, or an array. Numbers are
+  labels exactly as they are written, so 1, 1.0 and "1.0" are the labels `1`,
+  `1.0` and `1.0`. The first line determines the columns. A later object may
+  have other keys besides them.
+
+  Args:
+    path: the file, which may be compressed.
+    options: the options.
+
+  Returns:
+    The rows. Iterating over them raises `text_files.DataError` if the file
+    cannot be read, or if a line cannot be read exactly and `on_bad_line` is
+    'stop'.
+  """
+  log = rows_lib.RowLog(str(path), options.on_bad_line == 'skip')
+  return rows_lib.Source(_rows(path, options, log), log)
+
+
+def _rows(
+  path: pathlib.Path, options: options_lib.Options, log: rows_lib.RowLog
+) -> Iterator[tuple[int, Sequence[Any]]]:
+  decoder = json.JSONDecoder(
+    parse_int=str, parse_float=str, object_pairs_hook=_object
+  )
+  keys: list[Any] | None = None  # names of the columns, or their positions
+  kind: Any = dict
+  for number, line in delimited.read_lines(path, log):
+    text = line.strip()
+    if not text:
+      log.rows += 1
+      log.leave_out(number, 'blank line')
+      continue
+    try:
+      value = decoder.decode(text)
+    except RecursionError:
+      value = None
+    except ValueError as error:
+      log.rows += 1
+      log.bad(number, text, 'not JSON', f'{error}: expected JSON')
+      continue
+    if keys is None and isinstance(value, dict | list):
+      keys = _keys(value, options, log, number)
+      kind = type(value)
+    if keys is None or not isinstance(value, kind):
+      log.rows += 1
+      log.bad(
+        number,
+        text,
+        'not an object or array',
+        'expected an object or array'
+        + (' such as the first line' if keys else ''),
+      )
+      continue
+    row: Any = value
+    try:
+      yield number, [row[key] for key in keys]
+    except (KeyError, IndexError):
+      log.rows += 1
+      log.bad(
+        number,
+        text,
+        'missing column',
+        f'expected {", ".join(map(str, keys))}',
+      )
+
+
+def _keys(
+  value: Any, options: options_lib.Options, log: rows_lib.RowLog, number: int
+) -> list[Any]:
+  """Returns the keys or positions of the columns, chosen by the first row."""
+  place = log.place(number)
+  if isinstance(value, dict):
+    names = list(value)
+    selection = columns_lib.by_name(names, options, place)
+    log.ignored_columns = selection.ignored
+    return [names[position] for position in selection.positions]
+  if len(value) < 3:
+    raise text_files.DataError(
+      f'{place}: {text_files.show_line(str(value))}: expected at least 3 items'
+    )
+  selection = columns_lib.by_position(len(value), options, place)
+  log.ignored_columns = selection.ignored
+  return list(selection.positions)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+  made = dict(pairs)
+  if len(made) < len(pairs):
+    raise ValueError('an object has a key twice')
+  return made

@@ -1,0 +1,128 @@
+"""Reads the id files of OpenKE: entity2id.txt, relation2id.txt, train2id.txt.
+
+The first line of each file is the number of lines that follow. A line of the
+first two files is a label and its id. A line of train2id.txt, valid2id.txt and
+test2id.txt has the ids of head, tail and relation, in this order.
+"""
+
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coke_jax.data import text_files
+from coke_jax.data.formats import delimited
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+
+def is_openke(folder: pathlib.Path) -> bool:
+  """Returns whether a folder contains the files of OpenKE."""
+  return all(
+    (folder / f'{name}2id.txt').is_file()
+    for name in ('entity', 'relation', 'train')
+  )
+
+
+def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
+  """Opens a file of triples of ids, and reads the labels in its folder.
+
+  Args:
+    path: the file of triples, such as train2id.txt.
+    options: the options. Only `on_bad_line` and `escape_labels` are used.
+
+  Returns:
+    The rows, as labels.
+
+  Raises:
+    text_files.DataError: the labels cannot be read. Iterating over the rows
+      raises it if the number of triples is not that of the first line.
+  """
+  skip = options.on_bad_line == 'skip'
+  entities = _labels(path.with_name('entity2id.txt'))
+  relations = _labels(path.with_name('relation2id.txt'))
+  log = rows_lib.RowLog(str(path), skip)
+  return rows_lib.Source(_rows(path, entities, relations, log), log)
+
+
+def _rows(
+  path: pathlib.Path,
+  entities: dict[str, str],
+  relations: dict[str, str],
+  log: rows_lib.RowLog,
+) -> Iterator[tuple[int, Sequence[Any]]]:
+  for number, line in _counted_lines(path, log):
+    fields = line.split()
+    if len(fields) != 3:
+      log.rows += 1
+      log.bad(
+        number,
+        line,
+        'wrong number of fields',
+        f'expected the ids of head, tail and relation, got {len(fields)} '
+        'fields',
+      )
+      continue
+    head, tail, relation = fields
+    try:
+      yield number, (entities[head], relations[relation], entities[tail])
+    except KeyError as error:
+      log.rows += 1
+      log.bad(
+        number,
+        line,
+        'unknown id',
+        f'id {error.args[0]} is not in the files of ids: expected head, tail '
+        f'and relation from {path.parent}/entity2id.txt and relation2id.txt',
+      )
+
+
+def _labels(path: pathlib.Path) -> dict[str, str]:
+  """Returns id -> label of a file of labels and ids."""
+  log = rows_lib.RowLog(str(path))
+  labels: dict[str, str] = {}
+  lines: dict[str, int] = {}  # label -> line
+  for number, line in _counted_lines(path, log):
+    # A label may contain spaces.
+    label, tab, text = line.rpartition('\t')
+    if not tab:
+      label, _, text = line.rpartition(' ')
+    text = text.strip()
+    if not label or not (text.isascii() and text.isdecimal()):
+      log.bad(number, line, '', 'expected a label, a tab and an id')
+    if text in labels:
+      log.bad(number, line, '', f'id {text} is on an earlier line as well')
+    if label in lines:
+      log.bad(number, line, '', f'the label is on line {lines[label]} as well')
+    labels[text] = label
+    lines[label] = number
+  return labels
+
+
+def _counted_lines(
+  path: pathlib.Path, log: rows_lib.RowLog
+) -> Iterator[tuple[int, str]]:
+  """Yields the lines after the first, which is their number.
+
+  Raises:
+    text_files.DataError: the first line is another number.
+  """
+  expected = -1
+  count = 0
+  for number, line in delimited.read_lines(path, log):
+    text = delimited.strip_line_end(line)
+    if number == 1:
+      stripped = text.strip()
+      if not (stripped.isascii() and stripped.isdecimal()):
+        raise text_files.DataError(
+          f'{path}:1: {text_files.show_line(text)}: expected the number of '
+          'lines that follow'
+        )
+      expected = int(stripped)
+    elif text.strip():
+      count += 1
+      yield number, text
+  if count != expected:
+    raise text_files.DataError(
+      f'{path}: {count:,} lines after the first: expected '
+      f'{max(expected, 0):,}, as line 1 states'
+    )

@@ -1,0 +1,79 @@
+"""The options of all readers of triples."""
+
+import dataclasses
+
+from coke_jax.data import text_files
+
+FORMATS = ('csv', 'tsv', 'jsonl', 'parquet', 'rdf', 'openke')
+HEADERS = ('auto', 'yes', 'no')
+LITERALS = ('skip', 'keep')
+BAD_ROWS = ('stop', 'skip')
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  r"""How rows are read.
+
+  Attributes:
+    format: one of FORMATS. Default: chosen by the file name.
+    columns: the columns of head, relation and tail, as names or as positions
+      from '1'. Default: `head relation tail`, `subject predicate object` or
+      similar names, otherwise the only three columns.
+    delimiter: the text between two columns of csv and tsv. Default: a comma for
+      csv, a tab for tsv.
+    quote: the quote character of csv and tsv, or 'none'. Default: `"` for csv,
+      'none' for tsv.
+    header: whether the first line of csv and tsv names the columns. 'auto': if
+      `columns` are names, or the line has three names such as `head`,
+      `relation` and `tail`.
+    weight: the column of a weight, as a name or a position. Default: none.
+    min_weight: rows with a smaller weight are left out.
+    literals: whether RDF triples with a literal, such as a text or a number,
+      are left out ('skip') or kept in the notation of N-Triples ('keep').
+    on_bad_line: 'stop' raises an error for a row that cannot be read exactly,
+      'skip' leaves it out.
+    escape_labels: whether tabs, line breaks and backslashes in labels are
+      replaced by `\t`, `\n`, `\r` and `\\`. Default: such a label is an
+      error, except for backslashes, which are not changed.
+
+  Raises:
+    text_files.DataError: an option is not valid.
+  """
+
+  format: str = ''
+  columns: tuple[str, ...] = ()
+  delimiter: str = ''
+  quote: str = ''
+  header: str = 'auto'
+  weight: str = ''
+  min_weight: float = 0.0
+  literals: str = 'skip'
+  on_bad_line: str = 'stop'
+  escape_labels: bool = False
+
+  def __post_init__(self) -> None:
+    for field, choices in (
+      ('format', ('', *FORMATS)),
+      ('header', HEADERS),
+      ('literals', LITERALS),
+      ('on_bad_line', BAD_ROWS),
+    ):
+      if getattr(self, field) not in choices:
+        raise text_files.DataError(
+          f'{field} is {getattr(self, field)!r}: expected one of '
+          f'{", ".join(filter(None, choices))}'
+        )
+    wanted = (*self.columns, *filter(None, [self.weight]))
+    if len(self.columns) not in (0, 3) or len(set(wanted)) < len(wanted):
+      raise text_files.DataError(
+        f'columns are {self.columns} and weight is {self.weight!r}: expected '
+        'different columns, three of them for head, relation and tail'
+      )
+    if any(character in self.delimiter for character in '\r\n'):
+      raise text_files.DataError(
+        f'delimiter is {self.delimiter!r}: expected no line end'
+      )
+    if self.quote != 'none' and len(self.quote) > 1:
+      raise text_files.DataError(
+        f"quote is {self.quote!r}: expected one character or 'none'"
+      )

@@ -1,0 +1,59 @@
+"""Reads Parquet files with pyarrow."""
+
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from coke_jax.data import text_files
+from coke_jax.data.formats import columns as columns_lib
+from coke_jax.data.formats import extras
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+
+def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
+  """Opens a Parquet file.
+
+  Reads only the columns that are needed, in batches.
+
+  Args:
+    path: the file.
+    options: the options.
+
+  Returns:
+    The rows, numbered from 1.
+
+  Raises:
+    text_files.DataError: pyarrow is not installed, the file cannot be read, or
+      a column does not exist. Iterating over the rows raises it as well.
+  """
+  log = rows_lib.RowLog(str(path), options.on_bad_line == 'skip', ', row ')
+  module = extras.load('pyarrow.parquet', path)
+  try:
+    file = module.ParquetFile(path)
+  except (OSError, ValueError) as error:
+    raise text_files.DataError(f'{path}: cannot be read: {error}') from error
+  names = list(file.schema_arrow.names)
+  selection = columns_lib.by_name(names, options, str(path))
+  log.ignored_columns = selection.ignored
+  return rows_lib.Source(_rows(file, selection, log), log)
+
+
+def _rows(
+  file: Any, selection: columns_lib.Selection, log: rows_lib.RowLog
+) -> Iterator[tuple[int, Sequence[Any]]]:
+  names = [file.schema_arrow.names[place] for place in selection.positions]
+  number = 0
+  try:
+    with file:
+      for batch in file.iter_batches(columns=names):
+        columns = [batch.column(name).to_pylist() for name in names]
+        for row in zip(*columns, strict=True):
+          number += 1
+          yield number, row
+  except (OSError, ValueError) as error:
+    if isinstance(error, text_files.DataError):
+      raise
+    raise text_files.DataError(
+      f'{log.name}: cannot be read after row {number}: {error}'
+    ) from error

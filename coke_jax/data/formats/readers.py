@@ -1,0 +1,127 @@
+"""Chooses the reader of a file or of data in memory."""
+
+import os
+import pathlib
+from typing import Any
+
+from coke_jax.data import compression, text_files
+from coke_jax.data.formats import (
+  delimited,
+  in_memory,
+  json_lines,
+  openke,
+  parquet,
+  rdf,
+)
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import rows as rows_lib
+
+EXTENSIONS = {
+  '.csv': 'csv',
+  '.tsv': 'tsv',
+  '.txt': 'tsv',
+  '.jsonl': 'jsonl',
+  '.ndjson': 'jsonl',
+  '.parquet': 'parquet',
+  **dict.fromkeys(rdf.SYNTAXES, 'rdf'),
+}
+_SPLIT_STEMS = {
+  'train': ('train',),
+  'valid': ('valid', 'dev', 'validation'),
+  'test': ('test',),
+}
+
+
+def open_source(data: Any, options: options_lib.Options) -> rows_lib.Source:
+  """Opens a file or data in memory.
+
+  Args:
+    data: the path of a file, a data frame, an array or an iterable of triples.
+      See `in_memory.read`.
+    options: the options.
+
+  Raises:
+    text_files.DataError: the format is unknown, or the reader of the format
+      raises an error.
+  """
+  if not isinstance(data, str | os.PathLike):
+    return in_memory.read(data, options)
+  path = pathlib.Path(data)
+  if not path.is_file():
+    kind = 'a folder' if path.is_dir() else 'no such file'
+    raise text_files.DataError(f'{path}: {kind}: expected a file of triples')
+  format = options.format or _format(path)
+  if format == 'parquet':
+    return parquet.read(path, options)
+  if format == 'jsonl':
+    return json_lines.read(path, options)
+  if format == 'openke':
+    return openke.read(path, options)
+  if format == 'rdf':
+    extension = _extension(path)
+    syntax = extension if extension in rdf.SYNTAXES else '.nt'
+    return rdf.read(path, syntax, options)
+  return delimited.read(path, format, options)
+
+
+def find_splits(
+  folder: pathlib.Path, options: options_lib.Options
+) -> dict[str, pathlib.Path]:
+  """Finds the files of a folder whose triples are already in splits.
+
+  Args:
+    folder: the folder. Its files are called `train`, `valid` (or `dev` or
+      `validation`) and `test`, with the extension of a format. It may also
+      contain the files of OpenKE.
+    options: the options. With a `format`, the extension may be any.
+
+  Returns:
+    Split name -> file. `valid` and `test` may be missing.
+
+  Raises:
+    text_files.DataError: there is no file of train, or more than one file of a
+      split.
+  """
+  if openke.is_openke(folder):
+    files = {split: folder / f'{split}2id.txt' for split in _SPLIT_STEMS}
+    return {split: path for split, path in files.items() if path.is_file()}
+  found: dict[str, pathlib.Path] = {}
+  for path in sorted(folder.iterdir()):
+    stem = path.name.partition('.')[0]
+    for split, stems in _SPLIT_STEMS.items():
+      usable = options.format or _extension(path) in EXTENSIONS
+      if stem in stems and usable and path.is_file():
+        if split in found:
+          raise text_files.DataError(
+            f'{folder}: more than one file of {split}: {found[split].name} and '
+            f'{path.name}: expected one'
+          )
+        found[split] = path
+  if 'train' not in found:
+    raise text_files.DataError(
+      f'{folder}: no file of train: expected train.csv or train.txt, for '
+      'example, or the path of a file'
+    )
+  return found
+
+
+def _extension(path: pathlib.Path) -> str:
+  """Returns the extension of a file name, without that of a compression."""
+  suffixes = path.suffixes
+  if suffixes and suffixes[-1] in compression.SUFFIXES:
+    suffixes = suffixes[:-1]
+  return suffixes[-1].lower() if suffixes else ''
+
+
+def _format(path: pathlib.Path) -> str:
+  """Returns the format of a file by its name."""
+  if path.name.endswith('2id.txt') and openke.is_openke(path.parent):
+    return 'openke'
+  extension = _extension(path)
+  if extension not in EXTENSIONS:
+    raise text_files.DataError(
+      f'{path}: the format of {extension or "a file without extension"} is '
+      f'unknown: expected one of {", ".join(EXTENSIONS)}, or the format as an '
+      'option'
+    )
+  return EXTENSIONS[extension]

@@ -1,0 +1,273 @@
+"""From raw rows of any format to integer triples.
+
+A reader yields a `Source` of rows. `collect` checks the labels and weights of
+the rows and numbers the labels. `RowLog` raises an error for a row that cannot
+be read, or counts it with its reason.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from coke_jax import errors
+from coke_jax.data import text_files
+from coke_jax.data.formats import options as options_lib
+
+# With this limit, a line of three labels is shorter than MAX_LINE_BYTES.
+MAX_LABEL_BYTES = text_files.MAX_LINE_BYTES // 4
+_UNWRITABLE = re.compile('[\t\n\r]|^\ufeff')
+_ESCAPED = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\ufeff': '\\ufeff',
+}
+_TO_ESCAPE = re.compile('[\\\\\t\n\r]|^\ufeff')
+
+
+@dataclasses.dataclass
+class RowLog:
+  """The rows of one source that were left out.
+
+  Attributes:
+    name: the name of the source in messages, such as the path of a file.
+    skip: whether rows that cannot be read are left out. If not, they raise an
+      error.
+    unit: the text between the name and the number of a row. Default: a colon,
+      for the lines of a file.
+    rows: number of rows read, including those left out.
+    left_out: reason -> number of rows.
+    examples: reason -> place of the first row.
+    ignored_columns: the names of the columns that were not read.
+    header: the first line, if it was read as the names of columns.
+    unquoted: whether quotes around fields were read as part of the labels.
+  """
+
+  name: str
+  skip: bool = False
+  unit: str = ':'
+  rows: int = 0
+  left_out: dict[str, int] = dataclasses.field(default_factory=dict)
+  examples: dict[str, str] = dataclasses.field(default_factory=dict)
+  ignored_columns: tuple[str, ...] = ()
+  header: tuple[str, ...] = ()
+  unquoted: bool = False
+
+  def place(self, number: int) -> str:
+    """Returns the place of a row for messages, such as `graph.csv:12`."""
+    return f'{self.name}{self.unit}{number}'
+
+  def leave_out(self, number: int, reason: str, count: int = 1) -> None:
+    """Counts rows that are left out on purpose.
+
+    Args:
+      number: the number of the first of these rows.
+      reason: the reason, the same text for all rows of a kind.
+      count: number of rows. Default: 1.
+    """
+    self.left_out[reason] = self.left_out.get(reason, 0) + count
+    self.examples.setdefault(reason, self.place(number))
+
+  def __str__(self) -> str:
+    """Returns the counts of rows, and the reasons for leaving rows out."""
+    left = sum(self.left_out.values())
+    lines = [f'{self.name}: {self.rows:,} rows, {left:,} left out']
+    lines += [
+      f'  {count:,} left out: {reason} (first: {self.examples[reason]})'
+      for reason, count in self.left_out.items()
+    ]
+    if self.header:
+      lines.append(f'  first line, read as names: {", ".join(self.header)}')
+    if self.ignored_columns:
+      lines.append(f'  columns not read: {", ".join(self.ignored_columns)}')
+    return '\n'.join(lines)
+
+  def bad(self, number: int, value: Any, reason: str, detail: str) -> None:
+    """Raises an error for a row that cannot be read, or counts it.
+
+    Args:
+      number: the number of the row.
+      value: the line or value for the error message.
+      reason: the kind of problem.
+      detail: the problem and the expectation for the error message.
+
+    Raises:
+      text_files.DataError: `skip` is false.
+    """
+    if not self.skip:
+      raise text_files.DataError(
+        f'{self.place(number)}: {_show(value)}: {detail}'
+      )
+    self.leave_out(number, reason)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """Raw rows and the log of the rows that were left out.
+
+  Attributes:
+    rows: yields the number of a row, and its head, relation, tail and, if
+      there is a weight column, weight. The values have any type.
+    log: the log, which the iteration over `rows` fills.
+  """
+
+  rows: Iterable[tuple[int, Sequence[Any]]]
+  log: RowLog
+
+
+def collect(
+  source: Source,
+  entities: text_files.LabelIndex,
+  relations: text_files.LabelIndex,
+  options: options_lib.Options,
+) -> tuple[np.ndarray, np.ndarray]:
+  """Reads all rows of a source as integers.
+
+  A label is a text or an integer. Missing values (None, NaN, empty text) and
+  other types raise an error or are left out.
+
+  Args:
+    source: the rows.
+    entities: the index of entity labels. New labels are added.
+    relations: the index of relation labels. New labels are added.
+    options: the options.
+
+  Returns:
+    int32 [N, 3]: head, relation and tail of each row that was not left out.
+    int64 [N]: the numbers of these rows.
+
+  Raises:
+    text_files.DataError: a row cannot be read exactly and `on_bad_line` is
+      'stop'.
+  """
+  log = source.log
+  entity_labels, relation_labels = _Labels(options), _Labels(options)
+  flat: list[int] = []
+  numbers: list[int] = []
+  for number, row in source.rows:
+    log.rows += 1
+    try:
+      head = entity_labels[row[0]]
+      relation = relation_labels[row[1]]
+      tail = entity_labels[row[2]]
+      if options.weight and _weight(row[3]) < options.min_weight:
+        log.leave_out(number, f'{options.weight} below {options.min_weight:g}')
+        continue
+    except _BadValueError as error:
+      log.bad(number, tuple(row), error.reason, error.detail)
+      continue
+    flat.append(entities[head])
+    flat.append(relations[relation])
+    flat.append(entities[tail])
+    numbers.append(number)
+  triples = np.array(flat, dtype=np.int32).reshape(-1, 3)
+  return triples, np.array(numbers, dtype=np.int64)
+
+
+class _BadValueError(errors.CokeError, ValueError):
+  """A value that is no label or no weight."""
+
+  def __init__(self, value: Any, reason: str, detail: str):
+    super().__init__(reason)
+    self.reason = reason
+    self.detail = f'{_show(value)} {detail}'
+
+
+class _Labels(dict[Any, str]):
+  """The labels of values. Each distinct text is checked only once."""
+
+  def __init__(self, options: options_lib.Options):
+    super().__init__()
+    self._escape = options.escape_labels
+
+  def __getitem__(self, value: Any) -> str:
+    if type(value) is not str:
+      return check_label(_to_text(value), self._escape)
+    label = self.get(value)
+    if label is None:
+      self[value] = label = check_label(value, self._escape)
+    return label
+
+
+def _to_text(value: Any) -> str:
+  """Returns a text or an integer as text."""
+  if isinstance(value, str):
+    return str(value)  # for example numpy.str_
+  if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    return str(int(value))
+  if is_missing(value):
+    return ''
+  raise _BadValueError(
+    value,
+    f'label of type {type(value).__name__}',
+    f'is a label of type {type(value).__name__}: expected a text or an integer',
+  )
+
+
+def is_missing(value: Any) -> bool:
+  """Returns whether a value is None, NaN, NaT or `pandas.NA`."""
+  if value is None or type(value).__name__ in ('NAType', 'NaTType'):
+    return True
+  return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def check_label(label: str, escape: bool) -> str:
+  """Returns the label that is written to the files of the splits."""
+  if not label:
+    raise _BadValueError(
+      label,
+      'empty or missing label',
+      'is an empty or missing label: expected a label',
+    )
+  try:
+    size = len(label.encode('utf-8'))
+  except UnicodeEncodeError:
+    raise _BadValueError(
+      label,
+      'label with a lone surrogate',
+      'contains a lone surrogate: expected Unicode text',
+    ) from None
+  if size > MAX_LABEL_BYTES:
+    raise _BadValueError(
+      label,
+      'label too long',
+      f'is a label of {size:,} bytes: expected at most {MAX_LABEL_BYTES:,}',
+    )
+  if escape:
+    return _TO_ESCAPE.sub(lambda match: _ESCAPED[match[0]], label)
+  if _UNWRITABLE.search(label):
+    raise _BadValueError(
+      label,
+      'label with a tab, a line break or a byte-order mark',
+      'contains a tab or a line break, or starts with a byte-order mark, so it '
+      'cannot be written to a file of triples: expected other labels, or '
+      'escape_labels',
+    )
+  return label
+
+
+def _weight(value: Any) -> float:
+  """Returns a weight as a number."""
+  try:
+    number = math.nan if isinstance(value, bool) else float(value)
+  except (TypeError, ValueError):
+    number = math.nan
+  if math.isnan(number):
+    raise _BadValueError(
+      value, 'weight that is no number', 'is a weight: expected a number'
+    )
+  return number
+
+
+def _show(value: Any) -> str:
+  """Returns a line, a row or a value for an error message."""
+  if isinstance(value, str | bytes):
+    return text_files.show_line(value)
+  text = repr(value)
+  # Other lines of a long repr, for example of an array, are not shown.
+  return text if len(text) <= 200 else f'{text[:200]}...'

@@ -1,0 +1,294 @@
+"""Prepares a graph: reads triples of any format, splits them, finds leaks."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coke_jax.data import (
+  benchmarks,
+  grouping,
+  leak_table,
+  leaks,
+  prepared_files,
+  splitting,
+  text_files,
+)
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import readers
+from coke_jax.data.formats import rows as rows_lib
+
+DUPLICATES = ('drop', 'keep')
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+  """A graph with its splits, and reports about them.
+
+  Attributes:
+    graph: the graph.
+    sources: what was read: for each file, the number of rows and the rows that
+      were left out, with their reasons.
+    leaks: relations that give test triples away, hubs and unseen labels.
+    notes: further remarks, for example that a split is smaller than its share.
+  """
+
+  graph: graph_lib.KnowledgeGraph
+  sources: tuple[rows_lib.RowLog, ...]
+  leaks: leaks.LeakReport
+  notes: tuple[str, ...] = ()
+
+  def __str__(self) -> str:
+    """Returns the counts of rows and triples, and the leaks, as tables."""
+    parts = [str(source) for source in self.sources]
+    parts += [self.graph.summary(), leak_table.format_table(self.leaks)]
+    parts += [f'note: {note}' for note in self.notes]
+    return '\n'.join(parts)
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the reports as a dictionary for `json.dump`."""
+    words = self.graph.vocabulary
+    return {
+      'entities': words.num_entities,
+      'relations': words.num_relations,
+      'triples': {s: len(self.graph.split(s)) for s in graph_lib.SPLITS},
+      'sources': [
+        {
+          'name': source.name,
+          'rows': source.rows,
+          'left_out': source.left_out,
+          'examples': source.examples,
+          'ignored_columns': list(source.ignored_columns),
+          'header': list(source.header),
+        }
+        for source in self.sources
+      ],
+      'leaks': self.leaks.to_json(),
+      'notes': list(self.notes),
+    }
+
+  def write(
+    self, folder: str | os.PathLike[str], *, overwrite: bool = False
+  ) -> None:
+    """Writes train.txt, valid.txt, test.txt and report.json.
+
+    Args:
+      folder: the folder, which is created if it does not exist.
+      overwrite: whether files of an earlier preparation are replaced. Default:
+        False.
+
+    Raises:
+      text_files.DataError: the folder contains files of splits that must not
+        be replaced.
+      atomic_files.WriteError: a file cannot be written.
+    """
+    prepared_files.write(
+      pathlib.Path(folder), self.graph, self.to_json(), overwrite=overwrite
+    )
+
+
+def prepare(
+  source: Any,
+  output: str | os.PathLike[str] | None = None,
+  *,
+  valid: Any = None,
+  test: Any = None,
+  valid_share: float = 0.05,
+  test_share: float = 0.05,
+  seed: int = 0,
+  keep_together: str = 'symmetric',
+  duplicates: str = 'drop',
+  overwrite: bool = False,
+  name: str = '',
+  columns: Sequence[str | int] = (),
+  **options: Any,
+) -> Prepared:
+  """Reads triples, divides them into splits, and reports leaks.
+
+  Labels are exact: they are not trimmed, converted or treated as missing
+  values. Each row that is left out is counted with its reason. Rows that cannot
+  be read exactly raise an error.
+
+  Args:
+    source: the path of a file (CSV, TSV, JSON lines, Parquet, N-Triples,
+      Turtle), or the path of a folder with files for train, valid and test or
+      with the files of OpenKE; or the name of a data set, see
+      `benchmarks.names`; or a pandas or polars data frame, a NumPy array, or an
+      iterable of triples.
+    output: the folder to write, for `config.data.dir`. Default: nothing is
+      written.
+    valid: the triples of valid, of the same kinds as `source`, which is then
+      train. Default: if `test` is not given either and `source` is no folder
+      with files for valid or test, the triples are split at random.
+    test: the triples of test.
+    valid_share: share of valid, if the triples are split. Default: .05.
+    test_share: share of test, if the triples are split. Default: .05.
+    seed: the seed of the split. Default: 0.
+    keep_together: as in `splitting.Shares`. Default: 'symmetric'.
+    duplicates: 'drop' or 'keep' equal triples of a split. Default: 'drop'.
+    overwrite: whether to replace the files of an earlier preparation in
+      `output`. Default: False.
+    name: the name of the graph in reports. Default: the name of the source.
+    columns: the columns of head, relation and tail: names, or positions from 1.
+    **options: the other fields of `formats.options.Options`: format,
+      delimiter, quote, header, weight, min_weight, literals, on_bad_line,
+      escape_labels.
+
+  Returns:
+    The prepared graph. `print` shows its reports.
+
+  Raises:
+    text_files.DataError: an option is not valid, a source cannot be read, or
+      there is no triple for train.
+    atomic_files.WriteError: a file cannot be written.
+  """
+  if duplicates not in DUPLICATES:
+    raise text_files.DataError(
+      f'duplicates is {duplicates!r}: expected one of {", ".join(DUPLICATES)}'
+    )
+  fields = {field.name for field in dataclasses.fields(options_lib.Options)}
+  if unknown := set(options) - fields:
+    raise TypeError(
+      f'prepare got {", ".join(sorted(unknown))}: expected options of '
+      f'{", ".join(sorted(fields))}'
+    )
+  reading = options_lib.Options(columns=tuple(map(str, columns)), **options)
+  shares = splitting.Shares(valid_share, test_share, seed, keep_together)
+  parts = _parts(source, valid, test, reading)
+  if output is not None:
+    prepared_files.check_folder(
+      pathlib.Path(output), parts.values(), overwrite=overwrite
+    )
+  words, splits, sources = _read(parts, reading, duplicates)
+  notes: list[str] = []
+  if len(splits) == 1:
+    splits = _split(splits['train'], shares, notes)
+  if any(source.unquoted for source in sources):
+    notes += _quote_notes(words)
+  empty = np.zeros((0, 3), dtype=np.int32)
+  graph = graph_lib.KnowledgeGraph(
+    name or _name(source),
+    words,
+    **{split: splits.get(split, empty) for split in graph_lib.SPLITS},
+  )
+  prepared = Prepared(graph, sources, leaks.find(graph), tuple(notes))
+  if output is not None:
+    prepared.write(output, overwrite=overwrite)
+  return prepared
+
+
+def _parts(
+  source: Any, valid: Any, test: Any, options: options_lib.Options
+) -> dict[str, Any]:
+  """Returns split name -> source of its triples; only train if it is split."""
+  if isinstance(source, str) and not os.path.exists(source):
+    if source not in benchmarks.names():
+      raise text_files.DataError(
+        f'{source}: no such file or folder: expected a file of triples, a '
+        'folder of splits, or the name of a data set: '
+        f'{", ".join(benchmarks.names())}'
+      )
+    source = benchmarks.locate(source)
+  if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_dir():
+    if valid is not None or test is not None:
+      raise text_files.DataError(
+        f'{source}: a folder: expected a file of train, or no valid and no test'
+      )
+    return dict(readers.find_splits(pathlib.Path(source), options))
+  given = {'train': source, 'valid': valid, 'test': test}
+  return {split: data for split, data in given.items() if data is not None}
+
+
+def _read(
+  parts: Mapping[str, Any], options: options_lib.Options, duplicates: str
+) -> tuple[
+  vocabulary_lib.Vocabulary,
+  dict[str, np.ndarray],
+  tuple[rows_lib.RowLog, ...],
+]:
+  """Reads the triples of all parts, with ids of sorted labels."""
+  entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
+  splits, logs = {}, []
+  for split, data in parts.items():
+    opened = readers.open_source(data, options)
+    triples, numbers = rows_lib.collect(opened, entities, relations, options)
+    if duplicates == 'drop':
+      triples = _distinct(triples, numbers, opened.log)
+    if split == 'train' and not len(triples):
+      raise text_files.DataError(
+        f'{opened.log.name}: no triple is left of {opened.log.rows:,} rows: '
+        f'expected at least one\n{opened.log}'
+      )
+    splits[split] = triples
+    logs.append(opened.log)
+  entity_labels, entity_places = vocabulary_lib.sort_labels(entities)
+  relation_labels, relation_places = vocabulary_lib.sort_labels(relations)
+  for split, triples in splits.items():
+    head, relation, tail = triples.T
+    splits[split] = np.stack(
+      [entity_places[head], relation_places[relation], entity_places[tail]],
+      axis=1,
+    )
+  words = vocabulary_lib.Vocabulary(entity_labels, relation_labels)
+  return words, splits, tuple(logs)
+
+
+def _distinct(
+  triples: np.ndarray, numbers: np.ndarray, log: rows_lib.RowLog
+) -> np.ndarray:
+  """Leaves out all but the first of equal triples, and counts them."""
+  group, num_groups = grouping.group_rows(triples)
+  if num_groups == len(triples):
+    return triples
+  first = np.zeros(len(triples), dtype=bool)
+  first[np.unique(group, return_index=True)[1]] = True
+  repeated = numbers[~first]
+  log.leave_out(int(repeated[0]), 'duplicate', len(repeated))
+  return triples[first]
+
+
+def _split(
+  triples: np.ndarray, shares: splitting.Shares, notes: list[str]
+) -> dict[str, np.ndarray]:
+  """Splits triples, and notes if a split is much smaller than its share."""
+  splits = {
+    split: triples[rows]
+    for split, rows in splitting.split(triples, shares).items()
+  }
+  for split, share in (('valid', shares.valid), ('test', shares.test)):
+    wanted = round(share * len(triples))
+    if len(splits[split]) < 0.9 * wanted:
+      notes.append(
+        f'{split} has {len(splits[split]):,} triples instead of {wanted:,}: '
+        'the others are needed in train, so that every entity and relation '
+        'occurs there'
+      )
+  return splits
+
+
+def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
+  """Returns a note if labels of unquoted files look quoted."""
+  quoted = [
+    label
+    for label in (*words.entities, *words.relations)
+    if len(label) > 1 and label[0] == label[-1] == '"'
+  ]
+  if not quoted:
+    return []
+  return [
+    f'{len(quoted):,} labels start and end with a quote, such as '
+    f'{text_files.show_line(quoted[0])}. If the file quotes its fields, set '
+    "the option quote to '\"'"
+  ]
+
+
+def _name(source: Any) -> str:
+  """Returns a name for the graph in reports."""
+  if isinstance(source, str | os.PathLike):
+    return pathlib.Path(source).name.partition('.')[0] or 'graph'
+  return 'graph'

@@ -1,0 +1,116 @@
+"""Divides the triples of a graph into train, valid and test."""
+
+import dataclasses
+
+import numpy as np
+
+from coke_jax.data import grouping, text_files
+
+TOGETHER = ('symmetric', 'pairs')
+
+
+@dataclasses.dataclass(frozen=True)
+class Shares:
+  """How triples are divided.
+
+  Attributes:
+    valid: share of the triples for valid, from 0 to less than 1.
+    test: share of the triples for test, from 0 to less than 1.
+    seed: seed of the random choice, at least 0.
+    keep_together: which triples are always in the same split. 'symmetric': (h,
+      r, t) and (t, r, h). 'pairs': all triples of two entities, so that no
+      inverse or duplicate relation can give a test triple away. Duplicates are
+      always in the same split.
+
+  Raises:
+    text_files.DataError: a value is not valid.
+  """
+
+  valid: float = 0.05
+  test: float = 0.05
+  seed: int = 0
+  keep_together: str = 'symmetric'
+
+  def __post_init__(self) -> None:
+    for name in ('valid', 'test'):
+      if not 0 <= getattr(self, name) < 1:
+        raise text_files.DataError(
+          f'share of {name} is {getattr(self, name)}: expected at least 0 and '
+          'less than 1'
+        )
+    if self.valid + self.test >= 1:
+      raise text_files.DataError(
+        f'shares of valid and test are {self.valid} and {self.test}: expected '
+        'a sum of less than 1, so that triples are left for train'
+      )
+    if self.seed < 0:
+      raise text_files.DataError(f'seed is {self.seed}: expected at least 0')
+    if self.keep_together not in TOGETHER:
+      raise text_files.DataError(
+        f'keep_together is {self.keep_together!r}: expected one of '
+        f'{", ".join(TOGETHER)}'
+      )
+
+
+def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
+  """Chooses the triples of each split at random.
+
+  Every entity and every relation of valid and test also occurs in train. For
+  this, one group of triples of each entity and of each relation is always in
+  train. So valid and test may have fewer triples than their shares, but never
+  more. The choice depends only on the set of triples, not on their order.
+
+  Args:
+    triples: int32 [N, 3], with ids of sorted labels.
+    shares: the shares, the seed, and which triples stay together.
+
+  Returns:
+    Split name -> int64, the rows of `triples` in this split, ascending.
+  """
+  group, num_groups = groups(triples, shares.keep_together)
+  order = np.random.default_rng([shares.seed]).permutation(num_groups)
+  place = np.empty(num_groups, dtype=np.int64)  # of each group in `order`
+  place[order] = np.arange(num_groups)
+
+  in_train = np.zeros(num_groups, dtype=bool)
+  head, relation, tail = triples.T
+  for ids, places in (
+    (np.concatenate([head, tail]), np.tile(place[group], 2)),
+    (relation, place[group]),
+  ):
+    first = np.full(ids.max(initial=-1) + 1, num_groups, dtype=np.int64)
+    np.minimum.at(first, ids, places)
+    in_train[order[first[first < num_groups]]] = True
+
+  free = order[~in_train[order]]
+  sizes = np.bincount(group, minlength=num_groups)
+  split_of_group = np.zeros(num_groups, dtype=np.int64)
+  # The first free groups are test, so that the test split of a seed does not
+  # depend on the share of valid.
+  for number, share in ((2, shares.test), (1, shares.valid)):
+    taken = np.cumsum(sizes[free]) <= round(share * len(triples))
+    split_of_group[free[taken]] = number
+    free = free[~taken]
+  splits = split_of_group[group]
+  return {
+    name: np.flatnonzero(splits == number)
+    for number, name in enumerate(('train', 'valid', 'test'))
+  }
+
+
+def groups(triples: np.ndarray, keep_together: str) -> tuple[np.ndarray, int]:
+  """Numbers the groups of triples that stay in one split.
+
+  Args:
+    triples: int32 [N, 3].
+    keep_together: as in `Shares`.
+
+  Returns:
+    int64 [N], the group of each triple.
+    The number of groups.
+  """
+  head, relation, tail = triples.T
+  pair = [np.minimum(head, tail), np.maximum(head, tail)]
+  if keep_together == 'symmetric':
+    pair.append(relation)
+  return grouping.group_rows(np.stack(pair, axis=1))
