@@ -22,8 +22,8 @@ class TripleFormat:
   Attributes:
     columns: the order of `head`, `relation` and `tail` on a line.
     delimiter: the text between two columns. Default: a tab.
-    header: whether the first line is a header, which is skipped. Default:
-      False.
+    header: whether the first line is a header, which is skipped. An empty file
+      may lack it. Default: False.
 
   Raises:
     text_files.DataError: the columns are not head, relation and tail, or the
@@ -67,14 +67,14 @@ def read_triples(
 
   Raises:
     text_files.DataError: the file or a line cannot be read, a line does not
-      have three non-empty fields, or the header is missing.
+      have three non-empty fields.
   """
   head, relation, tail = (layout.columns.index(c) for c in TRIPLE_COLUMNS)
   delimiter = layout.delimiter
   flat: list[int] = []
   lines = text_files.read_lines(path)
-  if layout.header and next(lines, None) is None:
-    raise text_files.DataError(f'{path}: empty: expected a header line')
+  if layout.header:
+    next(lines, None)  # The file of an empty split needs no header.
   for number, line in lines:
     fields = line.split(delimiter)
     if len(fields) != 3 or not all(fields):

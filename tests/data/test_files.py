@@ -263,11 +263,16 @@ def test_a_last_line_cut_inside_its_line_end_is_an_error(tmp_path):
   assert error_of(path).startswith(f'{path}:2: ')
 
 
-def test_a_missing_header_is_an_error(tmp_path):
-  path = write(tmp_path, b'')
-  message = error_of(path, header=True)
-  assert str(path) in message
-  assert 'header' in message
+@pytest.mark.parametrize('content', [b'', b'head\trelation\ttail\n'])
+def test_an_empty_split_needs_no_header(tmp_path, content):
+  layout = triple_files.TripleFormat(header=True)
+  for split in ('train', 'valid', 'test'):
+    write(tmp_path, content, f'{split}.txt')
+  with pytest.raises(text_files.DataError, match='no triple to train on'):
+    triple_files.read_graph(tmp_path, 'mine', layout)
+  write(tmp_path, b'head\trelation\ttail\na\tr\tb\n', 'train.txt')
+  graph = triple_files.read_graph(tmp_path, 'mine', layout)
+  assert (len(graph.train), len(graph.valid), len(graph.test)) == (1, 0, 0)
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])

@@ -86,8 +86,6 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
   ended = [True] * (len(lines) - 1) + [False]
   if not lines[-1]:
     lines, ended = lines[:-1], ended[:-1]
-  if layout.header and not lines:
-    raise RefusedError(0)
   windows = bool(lines) and ended[0] and lines[0].endswith(b'\r')
   rows = []
   for number, (line, has_end) in enumerate(zip(lines, ended, strict=True), 1):
