@@ -81,12 +81,6 @@ class Model(graph_methods.GraphMethods):
     return self.predictor.scorer.batch_size
 
   @property
-  def num_layers(self) -> int:
-    """Number of blocks in the encoder."""
-    layers: int = self.encoder.num_layers
-    return layers
-
-  @property
   def width(self) -> int:
     """K, the number of tokens in an input row of the encoder."""
     return self.predictor.width
@@ -106,14 +100,16 @@ class Model(graph_methods.GraphMethods):
     Args:
       question: labels with `?` first or last, such as
         `('France', 'borders', '?')`, or a list of these. A question
-        about a path contains several relations.
+        about a path contains several relations. With `?` between two
+        entities, the answers are relations.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
         answers.
       type_matching: whether to limit the answers to entities that occur in a
         fact of any split with the relation next to `?`, on the side of `?`.
-      candidates: entity labels to limit the answers to. Default: all entities.
+      candidates: labels to limit the answers to. Default: all entities, or all
+        relations.
 
     Returns:
       For one question, `Records` of `Prediction`, best first. Equal scores are
@@ -126,6 +122,14 @@ class Model(graph_methods.GraphMethods):
       NonFiniteError: a score is NaN or infinite.
     """
     listed = validation.as_list(question)
+    if any(map(self.parser.is_about_relation, listed)):
+      validation.check_relation_questions(
+        all(map(self.parser.is_about_relation, listed)),
+        exclude_own=exclude_own,
+        type_matching=type_matching,
+      )
+      between = self._between(listed, top, new_only, candidates)
+      return between[0] if validation.is_single(question) else between
     parsed = list(map(self.parser.question, listed))
     allowed = None
     if candidates is not None:
@@ -231,21 +235,6 @@ class Model(graph_methods.GraphMethods):
       tokens=tokens,
       labels=self.data.vocabulary.token_labels,
       layer=self.num_layers if layer is None else layer,
-    )
-
-  def embed_elements(self) -> embeddings.Static:
-    """Returns the static embeddings of all entities and relations."""
-    vocabulary = self.data.vocabulary
-    count = vocabulary.num_entities + vocabulary.num_relations
-    table = np.array(
-      self.encoder.apply(
-        {'params': self.predictor.scorer.params}, method='static_embeddings'
-      )
-    )
-    return embeddings.Static(
-      vectors=table[:count],
-      labels=vocabulary.token_labels[:count],
-      num_entities=vocabulary.num_entities,
     )
 
   def encode(

@@ -114,6 +114,17 @@ class Parser:
     first = self.vocabulary.num_entities
     return [head, *(first + relation for relation in relations), tail]
 
+  def is_about_relation(self, labels: questions.Labels) -> bool:
+    """Returns whether labels are a head, `?` and a tail."""
+    unknown = questions.UNKNOWN
+    return (
+      isinstance(labels, list | tuple)
+      and len(labels) == 3
+      and labels[1] == unknown
+      and unknown not in self.vocabulary.relation_ids
+      and unknown not in (labels[0], labels[2])
+    )
+
   def tokens(
     self, sequences: Sequence[Sequence[int]], width: int
   ) -> np.ndarray:
@@ -178,8 +189,8 @@ class Parser:
     relations = labels[1:-1]
     if unknown in relations and unknown not in self.vocabulary.relation_ids:
       raise questions.QuestionError(
-        f'{shown}: the model was never trained to predict a relation: expected '
-        f'{unknown!r} at an end'
+        f'{shown}: {unknown!r} in the place of a relation: expected it at an '
+        'end, or two entities and one relation in `relations`'
       )
     if len(relations) > self.max_path_length:
       raise questions.QuestionError(

@@ -75,6 +75,13 @@ class Predictor:
       answers += records.predictions(labels, entities, scores, known_in)
     return answers
 
+  def ends(self, question: questions.Question) -> np.ndarray:
+    """Returns the entities that occur with the relation next to `?`.
+
+    See `known_facts.KnownAnswers.ends`, with all splits.
+    """
+    return self._known.ends(question)
+
   def rank(
     self,
     facts: Sequence[tuple[questions.Fact, str]],

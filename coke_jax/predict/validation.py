@@ -72,15 +72,21 @@ def whole_number(name: str, number: Any, least: int) -> int:
   return whole
 
 
-def sides(side: str) -> tuple[str, ...]:
+def sides(side: str, *, both: bool = True) -> tuple[str, ...]:
   """Converts `head`, `tail` or `both` to a tuple of sides.
+
+  Args:
+    side: the name.
+    both: whether `both` is allowed.
 
   Raises:
     questions.QuestionError: the argument is another value.
   """
-  if side not in (*SIDES, 'both'):
+  allowed = ('head', 'tail', *(['both'] if both else []))
+  if side not in allowed:
+    names = ', '.join(map(repr, allowed[:-1]))
     raise questions.QuestionError(
-      f"side is {side!r}: expected 'head', 'tail' or 'both'"
+      f'side is {side!r}: expected {names} or {allowed[-1]!r}'
     )
   return SIDES if side == 'both' else (side,)
 
@@ -98,6 +104,32 @@ def check_splits(splits: Any) -> None:
       raise questions.QuestionError(
         f'split {split!r}: expected some of {graph.SPLITS}'
       )
+
+
+def check_relation_questions(
+  all_of_them: bool, *, exclude_own: bool, type_matching: bool
+) -> None:
+  """Checks the arguments of `Model.predict` for questions about relations.
+
+  Args:
+    all_of_them: whether all questions are about relations.
+    exclude_own: the argument of `Model.predict`.
+    type_matching: the argument of `Model.predict`.
+
+  Raises:
+    questions.QuestionError: there are also questions about entities, or an
+      argument is true.
+  """
+  if not all_of_them:
+    raise questions.QuestionError(
+      f'{questions.UNKNOWN!r} is between two entities in some questions and at '
+      'an end in others: expected questions of one kind'
+    )
+  if exclude_own or type_matching:
+    name = 'exclude_own' if exclude_own else 'type_matching'
+    raise questions.QuestionError(
+      f'{name} is True: expected False for a question about a relation'
+    )
 
 
 def short(value: Any) -> str:

@@ -73,7 +73,7 @@ def test_sides():
       ('a', 'r', 's', 'r', '?'),
       '3 relations: the model was trained on at most',
     ),
-    (('a', '?', 'b'), 'never trained to predict a relation'),
+    (('a', '?', 'b'), 'in the place of a relation'),
     (('?', 'r', '?'), r"'\?' 'r' '\?': .*'\?'"),
     (('a', 'R', '?'), "unknown relation 'R': did you mean 'r'"),
     (('a', 'b', '?'), "unknown relation 'b'"),
