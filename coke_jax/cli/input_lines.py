@@ -164,9 +164,10 @@ class Lines:
       return None
     # Ignore bad lines here. They are reported when they are read again.
     ignored: list[text_files.DataError] = []
-    return sum(
-      1 for _ in text_files.read_lines(pathlib.Path(self.path), ignored.append)
+    lines = text_files.read_lines(
+      pathlib.Path(self.path), ignored.append, warn=False
     )
+    return sum(1 for _ in lines)
 
 
 def from_config(

@@ -7,6 +7,7 @@ proportional to the size of the file, even for a malicious file.
 """
 
 import functools
+import logging
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -25,6 +26,9 @@ _SPLIT_STEMS = {
 _EXTENSIONS = ('', '.txt', '.tsv')
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
+
+
+_logger = logging.getLogger(__name__)
 
 
 class DataError(errors.CokeError, ValueError):
@@ -80,36 +84,42 @@ def split_files(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
 def read_lines(
   path: pathlib.Path,
   on_bad_line: Callable[[DataError], None] | None = None,
+  *,
+  warn: bool = True,
 ) -> Iterator[tuple[int, str]]:
   r"""Yields the numbered lines of a UTF-8 file.
 
-  All lines must end with `\n`, or all with `\r\n`. The last line may have no
-  line end.
+  A line ends with `\n` or `\r\n`. The last line may have no line end. If a file
+  has both kinds of line ends, a warning states how many lines have which. A
+  `\r` elsewhere is part of a label.
 
   Args:
     path: the file. It is decompressed if its suffix is .gz, .bz2 or .xz.
     on_bad_line: as in `read_stream`.
+    warn: whether a mixture of line ends is reported. Default: True.
 
   Yields:
     The line number, counted from 1, and the text without its line end.
 
   Raises:
     DataError: the file cannot be opened or decompressed, expands too much, is
-      not UTF-8, starts with a byte-order mark, mixes both line ends, or has a
-      line of more than MAX_LINE_BYTES.
+      not UTF-8, starts with a byte-order mark, ends in the middle of a line
+      end, or has a line of more than MAX_LINE_BYTES.
   """
   try:
     stream = compression.open_file(path)
   except OSError as error:
     raise DataError(f'{path}: cannot be opened: {error}') from error
   with stream:
-    yield from read_stream(stream, str(path), on_bad_line)
+    yield from read_stream(stream, str(path), on_bad_line, warn=warn)
 
 
 def read_stream(
   stream: BinaryIO,
   name: str,
   on_bad_line: Callable[[DataError], None] | None = None,
+  *,
+  warn: bool = True,
 ) -> Iterator[tuple[int, str]]:
   """Does the same as `read_lines` for an open byte stream.
 
@@ -117,8 +127,9 @@ def read_stream(
     stream: a binary stream such as `sys.stdin.buffer`.
     name: the name of the stream in error messages.
     on_bad_line: a function that is called with the error if a line is not UTF-8
-      or its line end differs from that of the first line. The line is then
-      skipped. Default: the error is raised.
+      or ends in the middle of a line end. The line is then skipped. Default:
+      the error is raised.
+    warn: as in `read_lines`.
 
   Yields:
     The line number, counted from 1, and the text without its line end.
@@ -126,7 +137,7 @@ def read_stream(
   Raises:
     DataError: as in `read_lines`.
   """
-  carriage_return = False  # whether the lines end with \r\n
+  windows = unix = 0  # numbers of lines that end with CR LF, or with LF only
   number = 0
   try:
     read_line = functools.partial(stream.readline, MAX_LINE_BYTES + 1)
@@ -136,22 +147,18 @@ def read_stream(
           f'{name}:{number}: {raw[:_SHOWN_CHARACTERS]!r}... is longer than '
           f'{MAX_LINE_BYTES:,} bytes: expected at most that many'
         )
-      if number == 1:
-        if raw.startswith(_BYTE_ORDER_MARKS):
-          raise DataError(
-            f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
-          )
-        carriage_return = raw.endswith(b'\r\n')
+      if number == 1 and raw.startswith(_BYTE_ORDER_MARKS):
+        raise DataError(
+          f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
+        )
       wrong, whole = '', raw
-      if raw.endswith(b'\n'):
-        if raw.endswith(b'\r\n') != carriage_return:
-          wrong = (
-            f'ends with {"LF" if carriage_return else "CR LF"} and line 1 with '
-            f'{"CR LF" if carriage_return else "LF"}: expected one kind of '
-            'line end in the whole file'
-          )
-        raw = raw[: -2 if carriage_return else -1]
-      elif carriage_return and raw.endswith(b'\r'):
+      if raw.endswith(b'\r\n'):
+        raw = raw[:-2]
+        windows += 1
+      elif raw.endswith(b'\n'):
+        raw = raw[:-1]
+        unix += 1
+      elif windows and raw.endswith(b'\r'):
         wrong = 'ends in the middle of a CR LF'
       try:
         text = raw.decode('utf-8')
@@ -171,6 +178,14 @@ def read_stream(
     raise DataError(
       f'{name}: cannot be read after line {number}: {error}'
     ) from error
+  if warn and windows and unix:
+    _logger.warning(
+      '%s: %d lines end with CR LF and %d lines with LF: both are line ends, '
+      'and not part of a label',
+      name,
+      windows,
+      unix,
+    )
 
 
 def show_line(line: str | bytes) -> str:

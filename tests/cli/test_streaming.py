@@ -566,16 +566,9 @@ def read_by_hand(content, known_entities):
   if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
     return None
   *raw, last = content.split(b'\n')
-  returns = bool(raw) and raw[0].endswith(b'\r')
-  # A line whose line end differs from that of the first line is replaced by
-  # invalid UTF-8.
-  raw = [
-    line[: -1 if returns else None]
-    if line.endswith(b'\r') == returns
-    else b'\xff'
-    for line in raw
-  ]
-  if last:
+  returns = any(line.endswith(b'\r') for line in raw)
+  raw = [line.removesuffix(b'\r') for line in raw]
+  if last:  # A line cut inside its line end is replaced by invalid UTF-8.
     raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
   good, bad = {}, []
   for number, line in enumerate(raw, start=1):

@@ -86,18 +86,17 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
   ended = [True] * (len(lines) - 1) + [False]
   if not lines[-1]:
     lines, ended = lines[:-1], ended[:-1]
-  windows = bool(lines) and ended[0] and lines[0].endswith(b'\r')
+  windows = False  # whether a line before ends with CR LF
   rows = []
   for number, (line, has_end) in enumerate(zip(lines, ended, strict=True), 1):
     returned = line.endswith(b'\r')
     if len(line) + has_end > _MOST_BYTES:
       raise RefusedError(number)
-    if (has_end and returned != windows) or (
-      not has_end and windows and returned
-    ):
+    if not has_end and windows and returned:
       raise RefusedError(number)
+    windows |= has_end and returned
     try:
-      text = line[: len(line) - (windows and returned)].decode()
+      text = line[: len(line) - (has_end and returned)].decode()
     except UnicodeDecodeError:
       raise RefusedError(number) from None
     if layout.header and number == 1:
