@@ -1,0 +1,343 @@
+"""Compares a config with models of PyKEEN at equal time on this machine.
+
+    python -m experiments.benchmarks.peers --config=configs/codex_s.py \
+      --minutes=10 --out=peers_codex_s
+
+First trains the config. Then trains each peer on the same triples until the
+minutes are over. After every validation, the elapsed minutes and the filtered
+MRR of the valid split are recorded. At the end, the test split is ranked with
+the evaluator of this package and, for the peers, also with PyKEEN's. Both must
+agree. Writes peers.json, peers.md and peers.png. Needs
+`pip install '.[peers,plots]'`.
+"""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import matplotlib.figure
+import numpy as np
+import pykeen.evaluation
+import pykeen.models
+import pykeen.training
+import pykeen.triples
+import torch
+
+from coke_jax import config as config_lib
+from coke_jax import tasks
+from coke_jax.data import graph as graph_lib
+from coke_jax.data import queries as queries_lib
+from coke_jax.evaluate import counting
+from coke_jax.evaluate import ranks as ranks_lib
+from coke_jax.storage import json_files
+from experiments.paper import formats
+from experiments.paper import options as options_lib
+
+_QUERIES_PER_CALL = 256
+# MRRs of the two evaluators may differ by the rounding of float32.
+_TOLERANCE = 1e-3
+
+Curve = list[tuple[float, float]]  # minutes and valid MRR
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+  """A model of PyKEEN with published settings.
+
+  Attributes:
+    model: the name of the model class.
+    settings: keyword arguments of the model.
+    learning_rate: learning rate of Adam.
+    batch_size: number of distinct queries in a batch.
+    label_smoothing: probability mass that is spread over all entities.
+    source: where the settings were published.
+  """
+
+  model: str
+  settings: dict[str, Any]
+  learning_rate: float
+  batch_size: int
+  label_smoothing: float
+  source: str
+
+
+PEERS = (
+  Peer(
+    'ComplEx',
+    # PyKEEN counts complex numbers.
+    {'embedding_dim': 256, 'loss': 'CrossEntropyLoss'},
+    learning_rate=3.4e-4,
+    batch_size=1024,
+    label_smoothing=0.0,
+    source='CoDEx-S in Safavi and Koutra 2020, without their dropout of .08',
+  ),
+  Peer(
+    'ConvE',
+    {
+      'output_channels': 32,
+      'embedding_height': 10,
+      'embedding_width': 20,
+      'kernel_height': 3,
+      'kernel_width': 3,
+      'input_dropout': 0.2,
+      'feature_map_dropout': 0.2,
+      'output_dropout': 0.3,
+      'embedding_dim': 200,
+      'loss': 'BCEAfterSigmoidLoss',
+    },
+    learning_rate=1e-3,
+    batch_size=128,
+    label_smoothing=0.1,
+    source='Dettmers et al. 2018',
+  ),
+)
+
+
+def train_config(
+  path: str, overrides: Sequence[str], out: pathlib.Path
+) -> tuple[Curve, dict[str, Any]]:
+  """Trains a config in a process of its own, the whole command.
+
+  Args:
+    path: the config file.
+    overrides: flags such as `--config.train.seed=1`.
+    out: the work folder.
+
+  Returns:
+    The curve. The test metrics, with the `minutes` of the whole command.
+  """
+  started = time.monotonic()
+  command = [sys.executable, '-m', 'coke_jax.main', f'--config={path}']
+  process = subprocess.Popen([*command, f'--workdir={out}', *overrides])
+  curve: Curve = []
+  while True:
+    ended = process.poll() is not None
+    lines = out / 'metrics.jsonl'
+    text = lines.read_text(encoding='utf-8') if lines.exists() else ''
+    valid = [
+      json.loads(line)['both']['mrr']
+      for line in text.splitlines(keepends=True)
+      if line.endswith('\n') and '"kind": "valid"' in line
+    ]
+    minutes = (time.monotonic() - started) / 60
+    curve += [(minutes, mrr) for mrr in valid[len(curve) :]]
+    if ended:
+      break
+    time.sleep(0.5)
+  if process.returncode:
+    raise RuntimeError(f'the training of {path} failed')
+  results = json_files.read_json(out / 'results.json')
+  return curve, {**results['both'], 'minutes': minutes}
+
+
+def factory(
+  graph: graph_lib.KnowledgeGraph, split: str, *, inverse: bool
+) -> pykeen.triples.TriplesFactory:
+  """Returns the triples of a split for PyKEEN, with the ids of the graph."""
+  vocabulary = graph.vocabulary
+  return pykeen.triples.TriplesFactory(
+    torch.as_tensor(np.asarray(graph.split(split)), dtype=torch.long),
+    {label: index for index, label in enumerate(vocabulary.entities)},
+    {label: index for index, label in enumerate(vocabulary.relations)},
+    create_inverse_triples=inverse,
+  )
+
+
+def rank(
+  model: Any, graph: graph_lib.KnowledgeGraph, split: str
+) -> ranks_lib.Ranks:
+  """Ranks the tails, then the heads of a split with the scores of a model."""
+  triples = np.asarray(graph.split(split))
+  queries = queries_lib.from_triples(triples, graph.vocabulary)
+  known = [graph.train, graph.valid]
+  if split == 'test':
+    known.append(graph.test)
+  facts = queries_lib.from_triples(np.concatenate(known), graph.vocabulary)
+  indptr, indices = queries.known_answers(facts)
+  found = []
+  for start, scores in _scores(model, triples):
+    rows = slice(start, start + len(scores))
+    counts = np.diff(indptr[start : start + len(scores) + 1])
+    first = indptr[start]
+    result, finite = counting.count_filtered(
+      scores,
+      queries.indices[rows],
+      np.repeat(np.arange(len(scores)), counts),
+      indices[first : first + counts.sum()],
+    )
+    assert np.asarray(finite).all()
+    found.append(
+      [np.asarray(result[name]) for name in ('better', 'equal', 'candidates')]
+    )
+  return ranks_lib.Ranks(
+    *(np.concatenate(one) for one in zip(*found, strict=True))
+  )
+
+
+def measure(
+  model: Any, graph: graph_lib.KnowledgeGraph, split: str
+) -> dict[str, float]:
+  """Returns the filtered metrics of heads and tails together."""
+  ranks = rank(model, graph, split)
+  return ranks_lib.rank_metrics(ranks.realistic, ranks.candidates)
+
+
+def _scores(
+  model: Any, triples: np.ndarray
+) -> Iterator[tuple[int, np.ndarray]]:
+  """Yields scores [B, V] for the tails of all triples, then for the heads."""
+  parts: list[tuple[Callable[..., Any], np.ndarray, int]] = [
+    (model.predict_t, triples[:, :2], 0),
+    (model.predict_h, triples[:, 1:], len(triples)),
+  ]
+  for predict, pairs, offset in parts:
+    for start in range(0, len(pairs), _QUERIES_PER_CALL):
+      batch = torch.as_tensor(
+        pairs[start : start + _QUERIES_PER_CALL], dtype=torch.long
+      )
+      yield offset + start, predict(batch).detach().numpy()
+
+
+def train_peer(
+  peer: Peer, graph: graph_lib.KnowledgeGraph, minutes: float, seed: int
+) -> tuple[Curve, dict[str, Any]]:
+  """Trains a peer for some minutes, including its validations.
+
+  The parameters of the best validation are used for the test.
+
+  Returns:
+    The curve. The test metrics, with the number of `minutes`.
+
+  Raises:
+    RuntimeError: the evaluators do not agree.
+  """
+  started = time.monotonic()
+
+  def elapsed() -> float:
+    return (time.monotonic() - started) / 60
+
+  train = factory(graph, 'train', inverse=True)
+  model = getattr(pykeen.models, peer.model)(
+    triples_factory=train, random_seed=seed, **peer.settings
+  )
+  optimizer = torch.optim.Adam(model.parameters(), lr=peer.learning_rate)
+  loop = pykeen.training.LCWATrainingLoop(
+    model=model, triples_factory=train, optimizer=optimizer
+  )
+  curve: Curve = []
+  best: tuple[float, dict[str, Any]] = (-1.0, {})
+  epochs, step = 0, 1
+  while elapsed() < minutes:
+    before = elapsed()
+    epochs += step
+    loop.train(
+      train,
+      num_epochs=epochs,
+      batch_size=peer.batch_size,
+      label_smoothing=peer.label_smoothing,
+      continue_training=epochs > step,
+      use_tqdm=False,
+      use_tqdm_batch=False,
+    )
+    mrr = measure(model, graph, 'valid')['mrr']
+    curve.append((elapsed(), mrr))
+    print(f'{peer.model}: epoch {epochs}, {elapsed():.1f} min, {mrr:.4f}')
+    if mrr > best[0]:
+      best = mrr, {k: v.clone() for k, v in model.state_dict().items()}
+    # About twenty validations, the last one when the time is over.
+    pace = (elapsed() - before) / step
+    wanted = min(minutes / 20, max(minutes - elapsed(), 0.0))
+    step = max(1, int(wanted / pace))
+  used = elapsed()
+  model.load_state_dict(best[1])
+  metrics = measure(model, graph, 'test')
+  evaluator = pykeen.evaluation.RankBasedEvaluator(filtered=True)
+  theirs = evaluator.evaluate(
+    model,
+    factory(graph, 'test', inverse=False).mapped_triples,
+    additional_filter_triples=[
+      factory(graph, split, inverse=False).mapped_triples
+      for split in ('train', 'valid')
+    ],
+    batch_size=_QUERIES_PER_CALL,
+    use_tqdm=False,
+  ).get_metric('both.realistic.inverse_harmonic_mean_rank')
+  if abs(theirs - metrics['mrr']) > _TOLERANCE:
+    raise RuntimeError(
+      f'{peer.model}: MRR {metrics["mrr"]:.5f} here, {theirs:.5f} in PyKEEN'
+    )
+  return curve, {**metrics, 'minutes': used, 'mrr_of_pykeen': theirs}
+
+
+def report(
+  found: dict[str, tuple[Curve, dict[str, Any]]], out: pathlib.Path
+) -> str:
+  """Writes peers.json, peers.md and peers.png. Returns the table."""
+  json_files.write_json(
+    out / 'peers.json',
+    {
+      name: {'curve': curve, 'test': metrics}
+      for name, (curve, metrics) in found.items()
+    },
+  )
+  names = ('mrr', 'hits@1', 'hits@3', 'hits@10')
+  table = formats.markdown_table(
+    ['model', 'minutes', 'best valid MRR', *(f'test {one}' for one in names)],
+    [
+      [
+        name,
+        f'{metrics["minutes"]:.1f}',
+        f'{max(mrr for _, mrr in curve):.4f}',
+        *(f'{metrics[one]:.4f}' for one in names),
+      ]
+      for name, (curve, metrics) in found.items()
+    ],
+  )
+  (out / 'peers.md').write_text(table + '\n', encoding='utf-8')
+  figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout='constrained')
+  axes = figure.subplots()
+  for name, (curve, _) in found.items():
+    axes.plot(*zip(*curve, strict=True), marker='.', label=name)
+  axes.set(xlabel='minutes', ylabel='filtered MRR of the valid split')
+  axes.legend()
+  figure.savefig(out / 'peers.png', dpi=150)
+  return table
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+  """Runs the comparison and prints the table."""
+  parser = options_lib.new_parser(__doc__)
+  add = parser.add_argument
+  add('--config', required=True, help='a file of configs/')
+  add('--minutes', type=float, required=True, help='for each peer')
+  add(
+    '--peers',
+    default=','.join(peer.model for peer in PEERS),
+    help='names separated by commas; default: %(default)s',
+  )
+  add('--seed', type=int, default=0, help='default: 0')
+  add('--out', type=pathlib.Path, required=True, help='folder for all results')
+  given, overrides = parser.parse_known_args(arguments)
+  chosen = [peer for peer in PEERS if peer.model in given.peers.split(',')]
+  given.out.mkdir(parents=True, exist_ok=True)
+  overrides.append(f'--config.train.seed={given.seed}')
+  workdir = given.out / f'seed{given.seed}'
+  name = pathlib.Path(given.config).stem
+  found = {name: train_config(given.config, overrides, workdir)}
+  saved = json_files.read_json(workdir / 'config.json')
+  graph: Any = tasks.read_data(config_lib.from_dict(saved))
+  for peer in chosen:
+    torch.manual_seed(given.seed)
+    found[f'PyKEEN {peer.model}'] = train_peer(
+      peer, graph, given.minutes, given.seed
+    )
+    print(report(found, given.out), flush=True)
+
+
+if __name__ == '__main__':
+  main()
