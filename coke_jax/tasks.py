@@ -4,6 +4,7 @@ There are two tasks: link prediction on triples, and answering path queries. A
 task provides the data set, the training queries and the evaluation protocol.
 """
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import ml_collections
 from coke_jax.data import (
   arrays,
   benchmarks,
+  label_checks,
   path_cache,
   queries,
   source_files,
@@ -101,6 +103,9 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
   )
   seconds = time.monotonic() - started
   print(f'read {folder} in {seconds:.1f} s\n{data.summary()}')
+  delimiter = '' if settings.kind == 'triples' else settings.relation_delimiter
+  for warning in label_checks.warnings(data, relation_delimiter=delimiter):
+    logging.warning('%s: %s', folder, warning)
   if settings.kind == 'walks':
     data = walks.sample_path_data(
       data,  # type: ignore[arg-type]  # a graph: see above

@@ -25,6 +25,7 @@ _SPLIT_STEMS = {
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
 _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
+_SHOWN_FILES = 5  # maximum number of files in an error message
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
 
@@ -61,6 +62,8 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
     raise DataError(
       f'{folder}: no {split} file: expected {stems}, optionally followed by '
       '.txt or .tsv, then optionally by .gz, .bz2 or .xz'
+      + ('' if split == 'train' else '. The file may be empty')
+      + _similar_files(folder, split)
     )
   if len(found) > 1:
     raise DataError(
@@ -79,6 +82,19 @@ def split_files(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
     for suffix in ('', *compression.SUFFIXES)
   ]
   return [folder / name for name in names if (folder / name).is_file()]
+
+
+def _similar_files(folder: pathlib.Path, split: str) -> str:
+  """Returns a sentence that names files whose name suggests a split, or ''."""
+  stems = (*_SPLIT_STEMS[split], 'val') if split == 'valid' else (split,)
+  similar = sorted(
+    path.name
+    for path in (folder.iterdir() if folder.is_dir() else ())
+    if path.is_file() and path.name.lower().startswith(stems)
+  )
+  if not similar:
+    return ''
+  return f'. The folder contains {", ".join(similar[:_SHOWN_FILES])}'
 
 
 def read_lines(

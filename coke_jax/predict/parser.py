@@ -69,11 +69,10 @@ class Parser:
     """
     relations = self._relations(labels, hints=True)
     ends = labels[0], labels[-1]
-    unknown = questions.UNKNOWN
-    if unknown in ends and unknown not in self.vocabulary.entity_ids:
+    if questions.UNKNOWN in ends:
       raise questions.QuestionError(
         f'{validation.short_labels(labels)}: expected a fact, with no '
-        f'{unknown!r}'
+        f'{questions.UNKNOWN!r}'
       )
     return questions.Fact(
       tuple(labels),

@@ -128,14 +128,14 @@ def test_hints_can_be_left_out(parser):
 def test_an_entity_with_the_label_of_the_unknown():
   words = vocabulary.Vocabulary(('?', 'a', 'b'), ('r',))
   parser = parser_lib.Parser(words, 1)
-  # In a question or sequence, `?` is the unknown. In a fact, it is the entity.
+  # `?` is always the unknown. No question or fact can contain the entity.
   assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), 'head')
   assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), 'tail')
   with pytest.raises(questions.QuestionError, match='at one end'):
     parser.question(('?', 'r', '?'))
-  fact = parser.fact(('?', 'r', 'a'))
-  assert (fact.head, fact.tail) == (0, 1)
-  assert fields(fact.question('tail')) == (0, (0,), 'tail')
+  for labels in (('?', 'r', 'a'), ('a', 'r', '?')):
+    with pytest.raises(questions.QuestionError, match='expected a fact'):
+      parser.fact(labels)
   assert parser.entity('?') == 0
   assert parser.sequence(('?', 'r', 'a'))[0] == words.mask_id
 

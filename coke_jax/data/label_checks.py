@@ -1,0 +1,100 @@
+"""Finds signs that a data set was not read as its author intended.
+
+All findings are warnings, because each of them also occurs in valid data.
+"""
+
+from collections.abc import Iterable
+
+from coke_jax.data import arrays, graph, text_files
+
+_SAMPLE_TRIPLES = 3  # number of training triples in a warning
+_MIN_SHARED = 3  # relations that are also entities
+_MIN_TRIPLES = 30  # In a smaller graph, the number of relations is no sign.
+_SPECIAL = ('[MASK]', '[PAD]')  # in `vocabulary.Vocabulary.token_labels`
+_UNKNOWN = '?'  # the unknown entity of a question
+
+
+def warnings(
+  data: arrays.DataSet, *, relation_delimiter: str = ''
+) -> list[str]:
+  """Describes suspicious labels of a data set.
+
+  Args:
+    data: the data set.
+    relation_delimiter: the text between two relations of a path. Default:
+      there are no paths.
+
+  Returns:
+    One text for each kind of suspicious label, which states the place, the
+    labels and the expectation. The list is empty if there is none.
+  """
+  found = []
+  if order := _order_of_columns(data):
+    found.append(order)
+  entities, relations = data.vocabulary.entities, data.vocabulary.relations
+  if _UNKNOWN in data.vocabulary.entity_ids:
+    found.append(
+      f'{_UNKNOWN!r} is the label of an entity: it stands for the unknown '
+      'entity in questions, so no question or fact can contain this entity: '
+      'expected another label'
+    )
+  for name, labels in (('entity', entities), ('relation', relations)):
+    if special := [label for label in _SPECIAL if label in labels]:
+      found.append(
+        f'{_shown(special)}: the label of one {name} each, and of a special '
+        'token in files of embeddings: expected other labels'
+      )
+    if split := [label for label in labels if '\t' in label or '\r' in label]:
+      found.append(
+        f'{_shown(split)}: the label of one {name} each contains a tab or '
+        'carriage return: expected --delimiter to ask about it, and '
+        '--format=jsonl to write it'
+      )
+  delimited = [
+    label
+    for label in relations
+    if relation_delimiter and relation_delimiter in label
+  ]
+  if delimited:
+    found.append(
+      f'{_shown(delimited)}: the label of one relation each contains '
+      f'{relation_delimiter!r}, which separates the relations of a path: '
+      'expected another data.relation_delimiter'
+    )
+  return found
+
+
+def _order_of_columns(data: arrays.DataSet) -> str:
+  """Returns a warning if the columns may have another order, or ''."""
+  vocabulary = data.vocabulary
+  number = vocabulary.num_relations
+  shared = len(vocabulary.entity_ids.keys() & vocabulary.relation_ids.keys())
+  signs = []
+  if shared >= max(_MIN_SHARED, number / 4):
+    signs.append(f'{shared:,} of {number:,} relations are also entities')
+  triples = data.train if isinstance(data, graph.KnowledgeGraph) else None
+  if triples is not None and _MIN_TRIPLES <= len(triples) <= 2 * number:
+    signs.append(
+      f'there are {number:,} relations in {len(triples):,} training triples'
+    )
+  if not signs:
+    return ''
+  if triples is None:
+    return f'{" and ".join(signs)}: expected source, path and target per line'
+  sample = '\n'.join(
+    f'  head {text_files.show_line(vocabulary.entities[head])}, '
+    f'relation {text_files.show_line(vocabulary.relations[relation])}, '
+    f'tail {text_files.show_line(vocabulary.entities[tail])}'
+    for head, relation, tail in triples[:_SAMPLE_TRIPLES].tolist()
+  )
+  return (
+    f'{" and ".join(signs)}: expected data.columns to be the order of the '
+    f'columns. The first triples were read as\n{sample}'
+  )
+
+
+def _shown(labels: Iterable[str], most: int = 3) -> str:
+  listed = list(labels)
+  more = len(listed) - most
+  text = ', '.join(map(text_files.show_line, listed[:most]))
+  return f'{text} and {more:,} more' if more > 0 else text

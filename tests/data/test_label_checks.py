@@ -1,0 +1,105 @@
+"""Tests the warnings about suspicious labels."""
+
+import itertools
+
+import pytest
+import small
+
+from coke_jax import tasks
+from coke_jax.data import label_checks, text_files, triple_files
+
+PEOPLE = [f'person {i}' for i in range(10)]
+TRIPLES = [
+  (head, relation, tail)
+  for head, tail in itertools.permutations(PEOPLE, 2)
+  for relation in ('knows', 'trusts')
+]
+
+
+def read(folder, columns='head relation tail', triples=TRIPLES):
+  small.write_splits(folder, train=triples)
+  layout = triple_files.TripleFormat(tuple(columns.split()))
+  return triple_files.read_graph(folder, 'people', layout)
+
+
+def test_usual_labels_give_no_warning(tmp_path):
+  assert label_checks.warnings(read(tmp_path), relation_delimiter=',') == []
+  assert label_checks.warnings(small.random_graph()) == []
+  assert label_checks.warnings(small.random_paths()) == []
+
+
+@pytest.mark.parametrize(
+  'columns', ['head tail relation', 'relation head tail']
+)
+def test_another_order_of_the_columns(tmp_path, columns):
+  """All people become relations. They are also entities."""
+  (warning,) = label_checks.warnings(read(tmp_path, columns))
+  assert '10 of 10 relations are also entities' in warning
+  assert 'data.columns' in warning
+  first = dict(zip(columns.split(), TRIPLES[0], strict=True))
+  assert (
+    f'head {first["head"]!r}, relation {first["relation"]!r}, tail '
+    f'{first["tail"]!r}'
+  ) in warning
+  assert len(warning.splitlines()) == 4
+
+
+def test_as_many_relations_as_triples(tmp_path):
+  triples = [(f'e{i}', f'r{i}', f'e{i + 1}') for i in range(40)]
+  (warning,) = label_checks.warnings(read(tmp_path, triples=triples))
+  assert 'there are 40 relations in 40 training triples' in warning
+  assert label_checks.warnings(read(tmp_path, triples=triples[:20])) == []
+
+
+@pytest.mark.parametrize(
+  ('head', 'relation', 'expected'),
+  [
+    ('?', 'r', "'?' is the label of an entity"),
+    ('[MASK]', 'r', "'[MASK]': the label of one entity"),
+    ('a', '[PAD]', "'[PAD]': the label of one relation"),
+    ('a\rb', 'r', "'a\\rb': the label of one entity each contains a tab"),
+    ('a', 'r,s', "'r,s': the label of one relation each contains ','"),
+  ],
+)
+def test_labels_with_a_second_meaning(tmp_path, head, relation, expected):
+  data = read(tmp_path, triples=[*TRIPLES, (head, relation, 'person 1')])
+  (warning,) = label_checks.warnings(data, relation_delimiter=',')
+  assert expected in warning
+  assert 'expected' in warning
+
+
+def test_a_delimiter_matters_only_for_paths(tmp_path):
+  data = read(tmp_path, triples=[*TRIPLES, ('a', 'r,s', 'b')])
+  assert label_checks.warnings(data) == []
+
+
+@pytest.mark.parametrize('kind', ['triples', 'walks', 'paths'])
+def test_warnings_are_logged_when_data_are_read(tmp_path, caplog, kind):
+  triples = [*TRIPLES, ('?', 'knows', 'person 1')]
+  if kind != 'paths':
+    triples.append(('person 1', 'a,b', 'person 2'))
+  small.write_splits(tmp_path, train=triples)
+  length = 1 if kind == 'triples' else 2
+  config = small.config(
+    data={'dir': str(tmp_path), 'kind': kind, 'max_path_length': length}
+  )
+  tasks.read_data(config)
+  assert "'?' is the label of an entity" in caplog.text
+  assert ("'a,b'" in caplog.text) == (kind == 'walks')
+
+
+def test_a_missing_split_file_names_similar_files(tmp_path):
+  names = ['train.csv', 'train2id.txt', 'Train.txt', 'val.tsv', 'notes.txt']
+  for name in names:
+    (tmp_path / name).write_text('')
+  (tmp_path / 'training').mkdir()
+  for split, similar in (
+    ('train', ['Train.txt', 'train.csv', 'train2id.txt']),
+    ('valid', ['val.tsv']),
+    ('test', []),
+  ):
+    with pytest.raises(text_files.DataError) as caught:
+      text_files.find_split(tmp_path, split)
+    message = str(caught.value)
+    assert [name for name in sorted(names) if name in message] == similar
+    assert ('may be empty' in message) == (split != 'train')
