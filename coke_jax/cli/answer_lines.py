@@ -5,7 +5,6 @@ with the number of lines. See `input_lines` for the format of the input.
 """
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -187,4 +186,4 @@ def _json(
   """Returns the line of JSON for a question and its answers."""
   answers = [dataclasses.asdict(prediction) for prediction in reply]
   line = {'line': number, 'question': labels, 'answers': answers}
-  return json.dumps(line, ensure_ascii=False, allow_nan=False) + '\n'
+  return output_lines.json_line(line)

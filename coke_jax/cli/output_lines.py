@@ -14,6 +14,8 @@ from coke_jax.data import atomic_files, vocabulary
 
 _DIGITS = 6  # Significant digits of scores and probabilities in TSV.
 
+_LINE_ENDS = '\x85\u2028\u2029'  # JSON escapes the line ends of ASCII.
+
 # Values of the columns of TSV by name: text, numbers, or lists of text.
 Row = Mapping[str, Any]
 
@@ -60,9 +62,21 @@ def write_records(
         out.write('\t'.join(_cell(row[name]) for name in names) + '\n')
       else:
         line |= dataclasses.asdict(record)
-        out.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + '\n')
+        out.write(json_line(line))
       count += 1
   return count
+
+
+def json_line(value: Any) -> str:
+  """Returns a value as a line of JSON, with its line end.
+
+  Characters that `str.splitlines` and other readers treat as line ends are
+  escaped. All other characters outside of ASCII are written as they are.
+  """
+  text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+  for char in _LINE_ENDS:
+    text = text.replace(char, f'\\u{ord(char):04x}')
+  return text + '\n'
 
 
 def _cell(value: Any) -> str:

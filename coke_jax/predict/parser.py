@@ -185,6 +185,7 @@ class Parser:
         f'{shown}: expected an entity, one or more relations and an entity, or '
         f'{unknown!r} in the place of an entity'
       )
+    self._check_empty(labels)
     relations = labels[1:-1]
     if unknown in relations and unknown not in self.vocabulary.relation_ids:
       raise questions.QuestionError(
@@ -202,6 +203,20 @@ class Parser:
       )
     except KeyError as error:
       raise questions.QuestionError(f'{shown}: {error.args[0]}') from None
+
+  def _check_empty(self, labels: questions.Labels) -> None:
+    """Raises QuestionError if a label is empty and unknown."""
+    words = self.vocabulary
+    empty = [place for place, label in enumerate(labels, start=1) if not label]
+    if not empty or '' in words.entity_ids or '' in words.relation_ids:
+      return
+    place = f'label {empty[0]}'
+    if empty == [len(labels)]:
+      place = 'the last one'
+    raise questions.QuestionError(
+      f'{validation.short_labels(labels)}: {len(labels)} labels, {place} '
+      'empty: expected no empty label'
+    )
 
   def _entity(self, labels: questions.Labels, label: str, hints: bool) -> int:
     try:

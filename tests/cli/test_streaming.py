@@ -243,7 +243,7 @@ ODD = (
   'Zürich',
   'Zu\u0308rich',
   '東京',
-  '\u2028line',
+  '\u2028line\u2029',
   '\x85next',
   '\xa0',
   '\x00nul\x00',
@@ -260,6 +260,7 @@ def test_odd_labels_are_preserved(model, tmp_path, format):
   answer(renamed, path, output, format, top=V)
   if format == 'jsonl':
     found = read_json(output)
+    assert len(output.read_text().splitlines()) == len(ODD)
     assert [line['question'][0] for line in found] == list(ODD)
     for line in found:
       assert {answer['label'] for answer in line['answers']} == set(ODD)
@@ -405,16 +406,16 @@ BAD = {
   'e03\tlikes\tnear\t?': '2 relations.*at most 1',
   'e03\tlikes\te04': 'at one end',
   '?\tlikes\t?': 'at one end',
-  'e03\t?\te04': 'predict a relation',
+  'e03\t?\te04': 'in the place of a relation',
   'e3\tlikes\t?': "unknown entity 'e3': did you mean",
   'e03\tlike\t?': "unknown relation 'like': did you mean 'likes'",
   ' e03\tlikes\t?': "unknown entity ' e03'",
   'e03\tlikes\t? ': 'at one end',
   '"e03"\tlikes\t?': 'unknown entity',
-  'e03\tlikes\t?\t': 'predict a relation',
+  'e03\tlikes\t?\t': '4 labels, the last one empty',
   'e03 likes ?': 'expected an entity',
   '': 'expected an entity',
-  '\t\t': 'unknown relation',
+  '\t\t': 'label 1 empty',
   '# comment': 'expected an entity',
 }
 
