@@ -38,6 +38,11 @@ def check_folder(
       raise text_files.DataError(
         f'{source}: is both read and written: expected another output folder'
       )
+  if (folder / REPORT).exists() and not overwrite:
+    raise text_files.DataError(
+      f'{folder / REPORT}: exists: expected a new folder, or the option to '
+      'overwrite'
+    )
   for split, name in FILES.items():
     for path in text_files.split_files(folder, split):
       if path.name != name or not overwrite:

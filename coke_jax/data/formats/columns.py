@@ -38,8 +38,10 @@ def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
   """Returns whether the first row of a file names its columns."""
   if options.header != 'auto':
     return options.header == 'yes'
-  if options.columns:
-    return not all(map(_is_position, options.columns))
+  if options.columns or options.weight:
+    named = filter(None, (*options.columns, options.weight))
+    if not all(map(_is_position, named)):
+      return True
   return _family(fields) is not None
 
 

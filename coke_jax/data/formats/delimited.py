@@ -116,7 +116,9 @@ def _split(
 ) -> Iterator[tuple[int, list[str]]]:
   """Yields the fields of each line, without quoting."""
   for number, line in read_lines(path, log):
-    text = strip_line_end(line)
+    text = line[:-1] if line[-1:] == '\n' else line
+    if text[-1:] == '\r':
+      text = strip_line_end(line)
     yield number, text.split(delimiter) if text else []
 
 
@@ -125,37 +127,36 @@ def _unquote(
 ) -> Iterator[tuple[int, list[str]]]:
   """Yields the number of the first line of each row, and its fields."""
   numbered = read_lines(path, log)
-  first = last = 0
-  current = ''
+  current: list[tuple[int, str]] = []  # the lines of the current row
 
   def texts() -> Iterator[str]:
-    nonlocal first, last, current
-    for last, current in numbered:
-      first = first or last
-      yield current
+    for line in numbered:
+      current.append(line)
+      yield line[1]
 
-  lines = texts()
   while True:
-    first = 0
-    # A new reader for each row: after an error, the next row starts with the
-    # next line.
     reader = csv.reader(
-      lines, delimiter=delimiter, quotechar=quote, strict=True
+      texts(), delimiter=delimiter, quotechar=quote, strict=True
     )
     try:
       for fields in reader:
-        yield first, fields
-        first = 0
+        number = current[0][0]
+        current.clear()
+        yield number, fields
     except csv.Error as error:
+      first, *rest = current
+      current.clear()
       log.rows += 1
       log.bad(
-        first or last,
-        strip_line_end(current),
+        first[0],
+        strip_line_end(first[1]),
         'wrong quoting',
-        f'{error} (line {last}): expected fields separated by {delimiter!r}, '
-        f'with {quote!r} around a field that contains a special character, '
-        f'and {quote * 2!r} for a quote inside it',
+        f'{error}: expected fields separated by {delimiter!r}, with {quote!r} '
+        'around a field that contains a special character, and '
+        f'{quote * 2!r} for a quote inside it',
       )
+      # The next row starts on the next line, even if a quote was not closed.
+      numbered = itertools.chain(rest, numbered)
       continue
     return
 
@@ -185,9 +186,13 @@ def _select(
     split = itertools.chain([first], split)
   log.ignored_columns = selection.ignored
   positions = selection.positions
+  as_they_are = width == 3 and positions == (0, 1, 2)
   for number, fields in split:
     if len(fields) == width:
-      yield number, [fields[position] for position in positions]
+      yield (
+        number,
+        fields if as_they_are else [fields[position] for position in positions],
+      )
     elif not fields:
       log.rows += 1
       log.leave_out(number, 'blank line')

@@ -29,18 +29,22 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
   """
   log = rows_lib.RowLog(str(path), options.on_bad_line == 'skip', ', row ')
   module = extras.load('pyarrow.parquet', path)
+  problems = (OSError, extras.load('pyarrow', path).ArrowException)
   try:
     file = module.ParquetFile(path)
-  except (OSError, ValueError) as error:
+  except problems as error:
     raise text_files.DataError(f'{path}: cannot be read: {error}') from error
   names = list(file.schema_arrow.names)
   selection = columns_lib.by_name(names, options, str(path))
   log.ignored_columns = selection.ignored
-  return rows_lib.Source(_rows(file, selection, log), log)
+  return rows_lib.Source(_rows(file, selection, log, problems), log)
 
 
 def _rows(
-  file: Any, selection: columns_lib.Selection, log: rows_lib.RowLog
+  file: Any,
+  selection: columns_lib.Selection,
+  log: rows_lib.RowLog,
+  problems: tuple[type[Exception], ...],
 ) -> Iterator[tuple[int, Sequence[Any]]]:
   names = [file.schema_arrow.names[place] for place in selection.positions]
   number = 0
@@ -51,9 +55,7 @@ def _rows(
         for row in zip(*columns, strict=True):
           number += 1
           yield number, row
-  except (OSError, ValueError) as error:
-    if isinstance(error, text_files.DataError):
-      raise
+  except problems as error:
     raise text_files.DataError(
       f'{log.name}: cannot be read after row {number}: {error}'
     ) from error

@@ -102,7 +102,7 @@ def find_splits(
       f'{folder}: no file of train: expected train.csv or train.txt, for '
       'example, or the path of a file'
     )
-  return found
+  return {split: found[split] for split in _SPLIT_STEMS if split in found}
 
 
 def _extension(path: pathlib.Path) -> str:

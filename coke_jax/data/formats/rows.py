@@ -5,6 +5,7 @@ the rows and numbers the labels. `RowLog` raises an error for a row that cannot
 be read, or counts it with its reason.
 """
 
+import array
 import dataclasses
 import math
 import re
@@ -146,24 +147,36 @@ def collect(
       'stop'.
   """
   log = source.log
-  entity_labels, relation_labels = _Labels(options), _Labels(options)
-  flat: list[int] = []
-  numbers: list[int] = []
+  # The ids of raw values that were checked before. Their keys are texts.
+  entity_ids: dict[Any, int] = {}
+  relation_ids: dict[Any, int] = {}
+  flat, numbers = array.array('i'), array.array('q')
   for number, row in source.rows:
     log.rows += 1
     try:
-      head = entity_labels[row[0]]
-      relation = relation_labels[row[1]]
-      tail = entity_labels[row[2]]
       if options.weight and _weight(row[3]) < options.min_weight:
         log.leave_out(number, f'{options.weight} below {options.min_weight:g}')
         continue
+      try:
+        triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
+      except (KeyError, TypeError):  # New, or a value without a hash.
+        labels = [_to_label(value, options.escape_labels) for value in row[:3]]
+        ids = [
+          index[label]
+          for index, label in zip(
+            (entities, relations, entities), labels, strict=True
+          )
+        ]
+        for known, value, new in zip(
+          (entity_ids, relation_ids, entity_ids), row[:3], ids, strict=True
+        ):
+          if isinstance(value, str):
+            known[value] = new
+        triple = ids[0], ids[1], ids[2]
     except _BadValueError as error:
       log.bad(number, tuple(row), error.reason, error.detail)
       continue
-    flat.append(entities[head])
-    flat.append(relations[relation])
-    flat.append(entities[tail])
+    flat.extend(triple)
     numbers.append(number)
   triples = np.array(flat, dtype=np.int32).reshape(-1, 3)
   return triples, np.array(numbers, dtype=np.int64)
@@ -178,20 +191,9 @@ class _BadValueError(errors.CokeError, ValueError):
     self.detail = f'{_show(value)} {detail}'
 
 
-class _Labels(dict[Any, str]):
-  """The labels of values. Each distinct text is checked only once."""
-
-  def __init__(self, options: options_lib.Options):
-    super().__init__()
-    self._escape = options.escape_labels
-
-  def __getitem__(self, value: Any) -> str:
-    if type(value) is not str:
-      return check_label(_to_text(value), self._escape)
-    label = self.get(value)
-    if label is None:
-      self[value] = label = check_label(value, self._escape)
-    return label
+def _to_label(value: Any, escape: bool) -> str:
+  """Returns the label that is written to the files of the splits."""
+  return _check_label(_to_text(value), escape)
 
 
 def _to_text(value: Any) -> str:
@@ -200,7 +202,7 @@ def _to_text(value: Any) -> str:
     return str(value)  # for example numpy.str_
   if isinstance(value, int | np.integer) and not isinstance(value, bool):
     return str(int(value))
-  if is_missing(value):
+  if _is_missing(value):
     return ''
   raise _BadValueError(
     value,
@@ -209,15 +211,15 @@ def _to_text(value: Any) -> str:
   )
 
 
-def is_missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
   """Returns whether a value is None, NaN, NaT or `pandas.NA`."""
   if value is None or type(value).__name__ in ('NAType', 'NaTType'):
     return True
   return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def check_label(label: str, escape: bool) -> str:
-  """Returns the label that is written to the files of the splits."""
+def _check_label(label: str, escape: bool) -> str:
+  """Returns a label, escaped if `escape` is true, or raises an error."""
   if not label:
     raise _BadValueError(
       label,
