@@ -189,7 +189,8 @@ class TableModel:
   """A model whose score is a sum of small integers, one for each token.
 
   The integer depends on the token, its position and the candidate. The hidden
-  state of a token is its id, its position and the layer.
+  state of a token is its id, its position and the layer. The first table also
+  contains the static embeddings.
 
   Attributes:
     tables: the parameters. For each of K positions float32 [tokens, V], which
@@ -227,8 +228,10 @@ class TableModel:
       place = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
       states = [tokens, place, np.full(tokens.shape, layer)]
       return jax.numpy.stack(states, axis=-1).astype(np.float32)
-    tokens, position = arguments
     tables = variables['params']
+    if method == 'static_embeddings':
+      return tables[0]
+    tokens, position = arguments
     scores = sum(tables[k][tokens[:, k]] for k in range(tokens.shape[1]))
     return scores + position[:, None]
 

@@ -9,6 +9,7 @@ from coke_jax.data import arrays, graph
 from coke_jax.model import ensemble
 from coke_jax.predict import (
   embeddings,
+  entity_methods,
   graph_methods,
   known_facts,
   questions,
@@ -22,7 +23,7 @@ from coke_jax.predict import predictor as predictor_lib
 Labels = questions.Labels
 
 
-class Model(graph_methods.GraphMethods):
+class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   """A trained model and the data it was trained on.
 
   The first call of each method compiles a program for the devices; later calls

@@ -25,7 +25,7 @@ def side_score(model, question, answer):
     same = [fact for fact in facts if fact[1] == question[1]]
     met = collections.Counter(fact[place] for fact in same)
     single = sum(number == 1 for number in met.values())
-    score += np.log((single + 1) / (len(same) + 2))
+    score += np.log((single + 1) / (len(same) + 2)) / 2
   return score
 
 
