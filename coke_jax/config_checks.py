@@ -32,6 +32,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
 
   data, model, train = config.data, config.model, config.train
   for field, value in flat.items():
+    if isinstance(value, str):
+      # An argument with other bytes has surrogates, which no file can store.
+      text = value.encode(errors='ignore').decode()
+      expect(field, value == text, 'text in UTF-8')
+  for field, value in flat.items():
     if isinstance(value, float):
       expect(field, math.isfinite(value), 'a finite number')
   for field in (

@@ -10,5 +10,9 @@ class CokeError(Exception):
   """
 
 
+class PathError(CokeError, ValueError):
+  """A path that no file or folder can have."""
+
+
 class NonFiniteError(CokeError, FloatingPointError):
   """A score or hidden state is NaN or infinite."""

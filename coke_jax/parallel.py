@@ -123,7 +123,16 @@ def check_divides(batch_size: int, what: str) -> None:
 
 
 def use_compilation_cache(folder: str) -> None:
-  """Stores compiled programs in a folder, unless its name is empty."""
+  """Stores compiled programs in a folder, unless its name is empty.
+
+  Raises:
+    errors.PathError: the folder starts with `~` and the name of no user.
+  """
   if folder:
-    path = pathlib.Path(folder).expanduser()
+    try:
+      path = pathlib.Path(folder).expanduser()
+    except RuntimeError as error:
+      raise errors.PathError(
+        f'config.compilation_cache_dir is {folder!r}: {error}'
+      ) from None
     jax.config.update('jax_compilation_cache_dir', str(path))

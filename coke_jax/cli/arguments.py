@@ -60,8 +60,9 @@ def prepare(argv: list[str]) -> list[str]:
     rest.append(argument)
     if match := _WORKDIR.match(argument):
       saved = match[1] or (arguments[0] if arguments else '')
-  if not config and saved and workdir_lib.Workdir(saved).exists:
-    config = [f'--config={_SAVED}:{saved}']
+  with contextlib.suppress(errors.PathError):  # `missing_config` raises it.
+    if not config and saved and workdir_lib.Workdir(saved).exists:
+      config = [f'--config={_SAVED}:{saved}']
   return [program, *config, *rest]
 
 
@@ -158,8 +159,12 @@ def missing_config(workdir: str) -> str:
 
   Args:
     workdir: the value of --workdir, which contains no run.
+
+  Raises:
+    errors.PathError: no folder can have this path.
   """
   if workdir:
+    _ = workdir_lib.Workdir(workdir).exists  # Raises the error.
     return (
       f'{workdir}: no config.json: expected a folder written by training, or '
       '--config=<file>'

@@ -8,7 +8,13 @@ import ml_collections
 from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.cli import flags
-from coke_jax.data import atomic_files, path_files, paths, prepared_files
+from coke_jax.data import (
+  atomic_files,
+  path_files,
+  paths,
+  prepared_files,
+  user_paths,
+)
 from coke_jax.data import prepare as prepare_lib
 
 
@@ -142,5 +148,6 @@ def sample_paths(
     )
   data = tasks.read_data(config)
   assert isinstance(data, paths.PathData), 'random walks are paths'
-  path_files.write_paths(pathlib.Path(workdir), data, tasks.path_format(config))
+  folder = user_paths.expand(workdir)
+  path_files.write_paths(folder, data, tasks.path_format(config))
   print(f'written to {workdir}')

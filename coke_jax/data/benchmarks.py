@@ -13,7 +13,7 @@ import pathlib
 import tarfile
 import zlib
 
-from coke_jax.data import downloads, text_files, user_cache
+from coke_jax.data import downloads, text_files, user_cache, user_paths
 
 # The folder of the data sets that are part of this package.
 _PACKAGED = pathlib.Path(__file__).resolve().parent
@@ -144,7 +144,7 @@ def locate(
       put the files.
   """
   if folder:
-    given = pathlib.Path(folder).expanduser()
+    given = user_paths.expand(folder)
     if not given.is_dir():
       raise text_files.DataError(
         f'{given}: not a folder: expected the folder of {name!r}'

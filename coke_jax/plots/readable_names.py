@@ -7,10 +7,9 @@ longer form. If no form is unique, the name is the label itself.
 import collections
 import dataclasses
 import os
-import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from coke_jax.data import paths, text_files
+from coke_jax.data import paths, text_files, user_paths
 from coke_jax.data import vocabulary as vocabulary_lib
 
 _INVERSE_MARKER = paths.PathFormat.inverse_marker
@@ -71,7 +70,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
       names.
   """
   names: dict[str, str] = {}
-  for number, line in text_files.read_lines(pathlib.Path(path).expanduser()):
+  for number, line in text_files.read_lines(user_paths.expand(path)):
     fields = line.split('\t')
     if len(fields) != 2 or not all(fields):
       raise text_files.DataError(

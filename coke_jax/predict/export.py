@@ -28,7 +28,7 @@ import safetensors
 import safetensors.numpy
 
 from coke_jax import errors, parallel, tasks, version
-from coke_jax.data import arrays, atomic_files
+from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.model import parameters
 from coke_jax.storage import checksums, json_files
 from coke_jax.storage import workdir as workdir_lib
@@ -54,8 +54,9 @@ class ExportError(errors.CokeError, RuntimeError):
 
 def is_export(folder: str | os.PathLike[str]) -> bool:
   """Returns whether a folder is an exported model, possibly a damaged one."""
-  root = pathlib.Path(folder).expanduser()
-  return any((root / name).is_file() for name in (_MODEL, checksums.NAME))
+  root = user_paths.expand(folder)
+  names = (_MODEL, checksums.NAME)
+  return any(user_paths.is_file(root / name) for name in names)
 
 
 def write(
@@ -80,7 +81,7 @@ def write(
     workdir.WorkdirError: the work folder contains no run, or a damaged one.
     checkpoints.CheckpointError: there is no usable checkpoint.
   """
-  goal = pathlib.Path(target).expanduser().absolute()
+  goal = user_paths.expand(target).absolute()
   if goal.exists() and not (goal.is_dir() and not any(goal.iterdir())):
     raise ExportError(
       f'{goal}: exists already: expected an empty folder or a new name; '
@@ -130,7 +131,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
     ExportError: a file is missing, damaged, of another format, or not part of
       an exported model.
   """
-  root = pathlib.Path(folder).expanduser()
+  root = user_paths.expand(folder)
   try:
     checksums.check(root)
     metadata = _read_metadata(root / _MODEL)

@@ -24,7 +24,7 @@ import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import version
-from coke_jax.data import arrays, atomic_files
+from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, json_files, metrics_log
@@ -44,12 +44,12 @@ class Workdir:
   """
 
   def __init__(self, folder: str | os.PathLike[str]):
-    self.folder = pathlib.Path(folder).expanduser()
+    self.folder = user_paths.expand(folder)
 
   @property
   def exists(self) -> bool:
     """Whether the folder contains a run."""
-    return (self.folder / 'config.json').is_file()
+    return user_paths.is_file(self.folder / 'config.json')
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:

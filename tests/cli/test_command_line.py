@@ -43,7 +43,9 @@ for name, arguments in json.load(open(sys.argv[1])).items():
       while arguments and '>' in arguments[0][:2]:  # Such as `2>/dev/full`.
         number, target = arguments.pop(0).split('>')
         name = 'stderr' if number else 'stdout'
-        if target == '&-':
+        if target == 'ascii':
+          sys.stdout = open(1, 'w', encoding='ascii', closefd=False)
+        elif target == '&-':
           os.close(int(number or 1))
           setattr(sys, name, None)
         else:
@@ -180,6 +182,23 @@ MISTAKES = {
   ],
 }
 
+# Paths and text that no file can have.
+MISTAKES |= {
+  'workdir of no user': ['--mode=evaluate', '--workdir=~nobodyhere/x'],
+  'workdir of no user, config': [
+    f'--config={UMLS}',
+    '--workdir=~nobodyhere/x',
+    '--config.data.dir={folder}/graph',
+  ],
+  'long workdir': ['--mode=evaluate', f'--workdir={"x" * 1000}'],
+  'data of no user': [f'--config={UMLS}', '--config.data.dir=~nobodyhere/x'],
+  'cache of no user': [
+    f'--config={UMLS}',
+    '--config.compilation_cache_dir=~nobodyhere/x',
+  ],
+  'name in no encoding': [f'--config={UMLS}', '--config.data.name=a\udcff'],
+}
+
 # The first arguments redirect standard streams, as in a shell.
 MISTAKES |= {
   'output closed': ['>&-', *PREDICT, SKIP],
@@ -203,6 +222,16 @@ CORRECT = {
   'embed': [*EMBED, SKIP, '--output={folder}/good.npz', '--layer=0'],
   'embed, static': [*EMBED, '--output={folder}/static.npz', '--static'],
   'help, output closed': ['>&-', '--help'],
+  'name that ASCII lacks': [
+    '>ascii',
+    '--mode=sample-paths',
+    f'--config={UMLS}',
+    '--config.data.kind=walks',
+    '--config.data.max_path_length=2',
+    '--config.data.dir={folder}/graph',
+    '--config.data.name=Gräph',
+    '--workdir={folder}/pathß',
+  ],
   'tsv, errors closed': ['2>&-', *PREDICT, SKIP, '--top=3', '--new-only'],
   'tsv, errors full': ['2>/dev/full', *PREDICT, SKIP, '--top=3', '--new-only'],
 }
@@ -222,6 +251,9 @@ def folder(tmp_path_factory):
     small.create_workdir(made / name, small.config(data={'name': 'mine'}))
   (made / 'damaged' / 'config.json').write_text('{"train": ')
   (made / 'empty').mkdir()
+  small.write_splits(
+    made / 'graph', train=[('a', 'r', 'b'), ('b', 's', 'c'), ('c', 'r', 'a')]
+  )
   (made / 'questions.tsv').write_text(
     'France\tborders\t?\nFrance\tborder\t?\n?\tborders,currency\tEuro (EUR)\n'
   )
@@ -348,6 +380,12 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('export, no output', ['no --output', 'a new folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('workdir of no user', ["'~nobodyhere/x': no such user"]),
+    ('workdir of no user, config', ["'~nobodyhere/x': no such user"]),
+    ('long workdir', ['xxx', 'too long']),
+    ('data of no user', ["'~nobodyhere/x': no such user"]),
+    ('cache of no user', ['config.compilation_cache_dir', '~nobodyhere/x']),
+    ('name in no encoding', ['config.data.name', r'a\udcff', 'UTF-8']),
     ('output closed', ['standard output is closed', '--output']),
     ('output full', ['standard output: cannot be written', 'space']),
     ('help, output full', ['standard output: cannot be written', 'space']),
@@ -404,6 +442,10 @@ def test_answers_on_standard_output_are_a_table(outcomes):
 def test_standard_error_is_not_needed(outcomes, state):
   outcome = outcomes[f'tsv, errors {state}']
   assert (outcome.status, outcome.out) == (0, outcomes['tsv'].out)
+
+
+def test_characters_that_standard_output_lacks(outcomes):
+  assert r'Gr\xe4ph: 3 entities' in outcomes['name that ASCII lacks'].out
 
 
 def test_both_formats_hold_the_same_answers(outcomes, folder):

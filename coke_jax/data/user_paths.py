@@ -1,0 +1,47 @@
+"""Checks the paths that users give."""
+
+import os
+import pathlib
+
+from coke_jax import errors
+from coke_jax.data import text_files
+
+
+def expand(path: str | os.PathLike[str]) -> pathlib.Path:
+  """Replaces `~` and `~user` at the start of a path by the home folder.
+
+  Raises:
+    errors.PathError: the path contains NUL, or its user does not exist.
+    TypeError: the argument is not a path.
+  """
+  if not isinstance(path, str | os.PathLike) or isinstance(
+    os.fspath(path), bytes
+  ):
+    raise TypeError(
+      f'{text_files.show_line(repr(path))} is of type {type(path).__name__}: '
+      'expected a path, which is a str or an os.PathLike'
+    )
+  shown = text_files.show_line(os.fspath(path))
+  if '\0' in os.fspath(path):
+    raise errors.PathError(f'{shown} contains NUL: expected a path')
+  try:
+    return pathlib.Path(path).expanduser()
+  except RuntimeError:
+    raise errors.PathError(
+      f'{shown}: no such user: expected a path, or ~ and the name of a user'
+    ) from None
+
+
+def is_file(path: pathlib.Path) -> bool:
+  """Returns whether a path is an existing file.
+
+  Raises:
+    errors.PathError: this cannot be found out, for example because the path is
+      too long.
+  """
+  try:
+    return path.is_file()
+  except OSError as error:
+    raise errors.PathError(
+      f'{text_files.show_line(str(path))}: cannot be read: {error.strerror}'
+    ) from error

@@ -1,0 +1,61 @@
+"""Tests paths that no file can have."""
+
+import pathlib
+
+import pytest
+
+import coke_jax
+from coke_jax import errors, parallel
+from coke_jax.data import benchmarks, user_paths
+from coke_jax.plots import readable_names
+from coke_jax.predict import export
+from coke_jax.storage import workdir
+
+NOBODY = '~nobody-of-this-name/x'
+
+
+def test_the_home_folder_is_expanded(monkeypatch):
+  monkeypatch.setenv('HOME', '/home/me')
+  assert user_paths.expand('~/runs') == pathlib.Path('/home/me/runs')
+  assert user_paths.expand(pathlib.Path('a/~')) == pathlib.Path('a/~')
+
+
+@pytest.mark.parametrize(
+  ('path', 'expected'),
+  [
+    (NOBODY, 'no such user'),
+    (pathlib.Path(NOBODY), 'no such user'),
+    ('a\0b', 'contains NUL'),
+    ('x' * 1000, r'too long'),
+    ('x/' * 5000, r'too long'),
+  ],
+)
+def test_impossible_folders(path, expected):
+  with pytest.raises(errors.PathError, match=expected) as caught:
+    coke_jax.load(path)
+  assert len(str(caught.value)) < 400
+  with pytest.raises(errors.PathError, match=expected):
+    assert workdir.Workdir(path).exists
+
+
+@pytest.mark.parametrize('path', [None, 3, b'runs', ['runs']])
+def test_arguments_that_are_no_path(path):
+  with pytest.raises(TypeError, match='expected a path, which is a str'):
+    coke_jax.load(path)
+  with pytest.raises(TypeError, match=type(path).__name__):
+    workdir.Workdir(path)
+
+
+@pytest.mark.parametrize(
+  'use',
+  [
+    lambda path: benchmarks.locate('mine', path),
+    parallel.use_compilation_cache,
+    export.read,
+    lambda path: export.write('.', path),
+    readable_names.read_names,
+  ],
+)
+def test_every_path_of_a_missing_user_is_an_error(use):
+  with pytest.raises(errors.PathError, match='nobody-of-this-name'):
+    use(NOBODY)
