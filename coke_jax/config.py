@@ -197,37 +197,6 @@ def default_config() -> ml_collections.ConfigDict:
   return config.lock()  # Now, assigning to an unknown field raises an error.
 
 
-def recommended_config() -> ml_collections.ConfigDict:
-  """Returns the settings with the best results per minute on small graphs.
-
-  The settings go beyond the paper. The model has one block instead of twelve,
-  adds a composition vector to the input at the MASK, and uses strong dropout on
-  the input. The learning rate of embeddings is larger. `docs/learning.md` has
-  the measurements.
-  """
-  config = default_config()
-  model, train = config.model, config.train
-  model.num_layers = 1
-  model.dropout = 0.1
-  model.input_dropout = 0.5
-  model.composition = 'complex'
-  model.relation_directions = True
-  model.prediction_head = False
-  model.embedding_stddev = 0.1
-  model.kernel_stddev = 0.0
-  train.rows = 'query'
-  train.batch_size = 128
-  train.num_epochs = 80.0
-  train.learning_rate = 2e-3
-  train.embedding_learning_rate_factor = 10.0
-  train.warmup_fraction = 0.05
-  train.target_mass = 0.9
-  train.weight_decay = 0.0
-  train.clip_norm = 0.0
-  train.steps_per_call = 32
-  return config
-
-
 def describe() -> list[tuple[str, str, str]]:
   """Returns the field, default and description of every setting.
 

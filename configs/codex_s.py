@@ -9,10 +9,10 @@ downloaded from https://github.com/tsafavi/codex.
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.recommended_config()
+  config = recipes.one_block()
   config.data.name = 'CoDEx-S'
   return config

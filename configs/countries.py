@@ -9,11 +9,11 @@ the Python package countryinfo; see coke_jax/data/countries/README.md.
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.recommended_config()
+  config = recipes.one_block()
   config.data.name = 'countries'
   config.train.num_epochs = 40.0
   config.train.validate_every_epochs = 5.0

@@ -10,11 +10,11 @@ https://github.com/TimDettmers/ConvE.
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.recommended_config()
+  config = recipes.one_block()
   config.data.name = 'Kinship'
   config.train.num_epochs = 200.0
   config.train.embedding_learning_rate_factor = 5.0

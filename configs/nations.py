@@ -9,11 +9,11 @@ downloaded from https://github.com/TimDettmers/ConvE.
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.recommended_config()
+  config = recipes.one_block()
   config.data.name = 'Nations'
   config.model.input_dropout = 0.6
   config.train.num_epochs = 100.0

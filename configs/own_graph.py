@@ -10,10 +10,10 @@ triples, first try values of `model.input_dropout` between .3 and .6.
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.recommended_config()
+  config = recipes.one_block()
   config.data.name = 'mine'
   return config

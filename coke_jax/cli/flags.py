@@ -30,6 +30,14 @@ TABLE = (
     ('valid', 'test'),
   ),
   Flag(
+    'minutes',
+    ('train',),
+    0.0,
+    'Time for a new run, in minutes. The number of epochs and of models that '
+    'are trained side by side is chosen for this time: the steps are timed '
+    'first. 0: the settings of --config are used.',
+  ),
+  Flag(
     'input',
     ('predict', 'embed', 'prepare'),
     STANDARD,

@@ -12,7 +12,7 @@ from coke_jax import parallel, tasks
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
-from coke_jax.training import loop
+from coke_jax.training import budget, loop
 from coke_jax.training import setup as setup_lib
 
 
@@ -21,6 +21,7 @@ def train_and_evaluate(
   workdir: str | os.PathLike[str],
   *,
   split: str = 'test',
+  minutes: float = 0.0,
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
 
@@ -32,6 +33,9 @@ def train_and_evaluate(
       settings of that run, except for the fields in `config.RUNTIME_FIELDS`.
     workdir: the path of the work folder.
     split: `valid` or `test`.
+    minutes: the time for a new run, from which `budget.choose` chooses
+      `budget.FIELDS`. A run that continues keeps the chosen values. Default: 0,
+      which means that the values of `config` are used.
 
   Returns:
     The content of `results.json`, or of `results_valid.json` for `valid`. None
@@ -43,12 +47,15 @@ def train_and_evaluate(
     interruption.Interruption: SIGINT or SIGTERM was received. The message
       states the step from which the training will continue.
   """
+  started = time.monotonic()
   config_lib.validate(config)
   if split not in ('valid', 'test'):
     raise config_lib.ConfigError(f'split is {split!r}: expected valid or test')
   parallel.use_compilation_cache(config.compilation_cache_dir)
   files = workdir_lib.Workdir(workdir)
   if files.exists:
+    if minutes:
+      config = budget.adopt(config, files.config())
     with files.locked():
       files.check_config(config)
       data, sources = files.data_and_sources()
@@ -68,6 +75,12 @@ def train_and_evaluate(
       return _train_and_evaluate(setup, files, split)
   data = tasks.read_data(config)
   sources = tasks.source_digests(config)
+  if minutes:
+    choice = budget.choose(
+      config, tasks.make_task(config, data), minutes, started=started
+    )
+    print(f'settings for this budget: {choice.reason}')
+    config = choice.config
   setup = setup_lib.Setup(config, tasks.make_task(config, data))
   with files.locked():
     files.create(config, data, sources)

@@ -1,0 +1,77 @@
+"""Settings with the best results per minute, which go beyond the paper.
+
+`docs/learning.md` has the measurements. `config.default_config` has the paper's
+settings.
+"""
+
+import ml_collections
+
+from coke_jax import config as config_lib
+
+# With more entities, `for_size` chooses the factorization model.
+LARGE = 10_000
+
+
+def for_size(num_entities: int) -> ml_collections.ConfigDict:
+  """Returns the recipe for a graph with some number of entities."""
+  return factorization() if num_entities > LARGE else one_block()
+
+
+def one_block() -> ml_collections.ConfigDict:
+  """Returns the recipe for graphs with up to about ten thousand entities.
+
+  The model has one block instead of twelve, adds the complex product of entity
+  and relations to the input at the MASK, and uses strong dropout on the input.
+  The learning rate of embeddings is larger.
+  """
+  config = _common()
+  model, train = config.model, config.train
+  model.num_layers = 1
+  model.dropout = 0.1
+  model.input_dropout = 0.5
+  train.batch_size = 128
+  train.num_epochs = 80.0
+  train.learning_rate = 2e-3
+  train.embedding_learning_rate_factor = 10.0
+  train.target_mass = 0.9
+  train.steps_per_call = 32
+  return config
+
+
+def factorization() -> ml_collections.ConfigDict:
+  """Returns the recipe for graphs with tens of thousands of entities.
+
+  The model has no blocks: it is ComplEx with the N3 penalty (Lacroix et al.
+  2018). The softmax of a step ranges over a sample of the entities. On graphs
+  of this size, a block costs more time than it is worth, unless hours are
+  available.
+  """
+  config = _common()
+  model, train = config.model, config.train
+  model.num_layers = 0
+  model.dropout = 0.0
+  model.input_norm = False
+  model.dtype = 'bfloat16'
+  train.batch_size = 512
+  train.candidates = 4096
+  train.num_epochs = 14.0
+  train.learning_rate = 1e-2
+  train.target_mass = 1.0
+  train.n3_penalty = 0.06
+  train.steps_per_call = 16
+  return config
+
+
+def _common() -> ml_collections.ConfigDict:
+  config = config_lib.default_config()
+  model, train = config.model, config.train
+  model.composition = 'complex'
+  model.relation_directions = True
+  model.prediction_head = False
+  model.embedding_stddev = 0.1
+  model.kernel_stddev = 0.0
+  train.rows = 'query'
+  train.warmup_fraction = 0.05
+  train.weight_decay = 0.0
+  train.clip_norm = 0.0
+  return config

@@ -1,0 +1,165 @@
+"""Chooses settings for a graph, a device and a number of minutes.
+
+A measurement gives the time of a step. The remaining time gives the number of
+epochs. If there is time for more epochs than the recipe needs, several models
+are trained side by side instead, see `model.ensemble`.
+"""
+
+import dataclasses
+import time
+
+import jax
+import ml_collections
+
+from coke_jax import config as config_lib
+from coke_jax import parallel, tasks
+from coke_jax.evaluate import ranker as ranker_lib
+from coke_jax.model import parameters
+from coke_jax.training import setup as setup_lib
+
+# The settings that are chosen.
+FIELDS = (
+  'model.num_members',
+  'train.num_epochs',
+  'train.validate_every_epochs',
+)
+# Members beyond this number improve the ranks very little.
+MAX_MEMBERS = 8
+# The rest of the time is a reserve for slower steps, for example because other
+# programs run on the same machine.
+_USABLE = 0.8
+_MEASURED_CALLS = 2
+_VALIDATIONS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """Settings for a budget, and the measurements that led to them.
+
+  Attributes:
+    config: the settings.
+    step_seconds: the time of a step of one member.
+    evaluation_seconds: the time for ranking a split with one member. It is the
+      mean of valid and test.
+    reason: one sentence for people.
+  """
+
+  config: ml_collections.ConfigDict
+  step_seconds: float
+  evaluation_seconds: float
+  reason: str
+
+
+def choose(
+  config: ml_collections.ConfigDict,
+  task: tasks.Task,
+  minutes: float,
+  *,
+  started: float | None = None,
+) -> Choice:
+  """Chooses the number of epochs and of members for a time.
+
+  Compiles the step, and runs some steps and rankings to measure their time.
+
+  Args:
+    config: the recipe. `train.num_epochs` is the number of epochs that it needs
+      for its best result.
+    task: the task with its data.
+    minutes: the time for the whole training with its evaluations.
+    started: the value of `time.monotonic()` from which the time is counted.
+      Default: now.
+
+  Raises:
+    config.ConfigError: the time is not positive, or it is already over after
+      the measurement.
+  """
+  if not minutes > 0:
+    raise config_lib.ConfigError(f'minutes is {minutes:g}: expected above 0')
+  started = time.monotonic() if started is None else started
+  config = config.copy_and_resolve_references()
+  setup = setup_lib.Setup(config, task)
+  step_seconds, compile_seconds = _time_steps(setup)
+  evaluation = _time_evaluation(setup)
+  elapsed = time.monotonic() - started
+  # The training compiles again.
+  left = _USABLE * (60 * minutes - elapsed - compile_seconds)
+  epoch = step_seconds * setup.steps_per_epoch
+  wanted = float(config.train.num_epochs)
+  members = int(left / (wanted * epoch + (1 + _VALIDATIONS) * evaluation))
+  members = min(max(members, 1), MAX_MEMBERS)
+  left -= members * evaluation * (1 + _VALIDATIONS)
+  epochs = min(wanted, left / (members * epoch))
+  if epochs * setup.steps_per_epoch < 1:
+    raise config_lib.ConfigError(
+      f'minutes is {minutes:g}: expected more, because the measurement took '
+      f'{elapsed:.0f} s, compilation will take {compile_seconds:.0f} s and '
+      f'rankings {evaluation * (1 + _VALIDATIONS):.0f} s'
+    )
+  config.model.num_members = members
+  config.train.num_epochs = round(epochs, 2) if epochs > 1 else epochs
+  config.train.validate_every_epochs = config.train.num_epochs / _VALIDATIONS
+  reason = (
+    f'{task.data.vocabulary.num_entities:,} entities, {step_seconds * 1e3:.1f} '
+    f'ms a step and {setup.steps_per_epoch:,} steps an epoch: '
+    f'{config.train.num_epochs:g} of {wanted:g} epochs and {members} '
+    f'member{"s" if members > 1 else ""} for {minutes:g} minutes'
+  )
+  return Choice(config, step_seconds, evaluation, reason)
+
+
+def adopt(
+  config: ml_collections.ConfigDict, saved: ml_collections.ConfigDict
+) -> ml_collections.ConfigDict:
+  """Returns a config with the values of `FIELDS` of another config."""
+  config = config.copy_and_resolve_references()
+  values = config_lib.flatten(saved)
+  config.update_from_flattened_dict({name: values[name] for name in FIELDS})
+  return config
+
+
+def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
+  """Returns the seconds of a step and those of its compilation."""
+  state = parallel.replicate(setup.init_state())
+  key = parameters.dropout_key(0)
+  size = setup.config.train.steps_per_call
+  epoch = list(_first(setup, size))
+  seconds = []
+  for _ in range(1 + _MEASURED_CALLS):
+    start = time.monotonic()
+    state, _ = setup.train_step(state, epoch, key)
+    jax.block_until_ready(state)
+    seconds.append(time.monotonic() - start)
+  call = min(seconds[1:])
+  return call / len(epoch), seconds[0] - call
+
+
+def _first(setup: setup_lib.Setup, count: int) -> list:
+  """Returns the first batches of an epoch that have the same shape."""
+  found: list = []
+  for batch in setup.training_set.epoch(0):
+    if len(found) == count:
+      break
+    if found and batch['tokens'].shape != found[0]['tokens'].shape:
+      break
+    found.append(batch)
+  return found
+
+
+def _time_evaluation(setup: setup_lib.Setup) -> float:
+  """Returns the mean seconds for ranking valid and test."""
+  data = setup.task.data
+  splits = [split for split in ('valid', 'test') if len(data.split(split))]
+  if not splits:
+    return 0.0
+  ranker = ranker_lib.Ranker(setup.model, setup.config.evaluate.batch_size)
+  params = parallel.replicate(
+    parameters.init_params(setup.model, setup.config.train.seed)
+  )
+  smallest = min(splits, key=lambda split: len(data.split(split)))
+  seconds = []
+  for _ in range(2):  # The first one includes the compilation.
+    start = time.monotonic()
+    setup.task.evaluate(ranker, params, smallest, choosing=False)
+    seconds.append(time.monotonic() - start)
+  mean = sum(len(data.split(split)) for split in splits) / len(splits)
+  return seconds[1] * mean / len(data.split(smallest))

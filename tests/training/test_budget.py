@@ -1,0 +1,113 @@
+"""The choice of settings for a time, with measured times replaced."""
+
+import pytest
+import small
+
+from coke_jax import config as config_lib
+from coke_jax import recipes, tasks
+from coke_jax.training import budget, run, setup
+
+
+@pytest.fixture
+def task():
+  return tasks.make_task(small.config(), small.random_graph())
+
+
+@pytest.fixture
+def config():
+  config = recipes.one_block()
+  config.model.update(hidden_size=8, feed_forward_size=8, num_heads=2)
+  config.train.update(batch_size=16, steps_per_call=2)
+  return config
+
+
+@pytest.fixture
+def times(monkeypatch):
+  """Sets the seconds of a step, of a compilation and of a ranking."""
+
+  def set_times(step, compilation, evaluation):
+    monkeypatch.setattr(budget, '_time_steps', lambda _: (step, compilation))
+    monkeypatch.setattr(budget, '_time_evaluation', lambda _: evaluation)
+
+  return set_times
+
+
+def planned_seconds(choice, setup_steps, compilation):
+  """Returns the planned time of a training with its rankings."""
+  config = choice.config
+  steps = config.train.num_epochs * setup_steps
+  members = config.model.num_members
+  return (
+    compilation
+    + members * steps * choice.step_seconds
+    + 5 * members * choice.evaluation_seconds
+  )
+
+
+@pytest.mark.parametrize('step', [1e-4, 0.01, 0.1, 1.0])
+def test_the_plan_fits_into_the_time(task, config, times, step):
+  times(step, 3.0, 0.2)
+  choice = budget.choose(config, task, 2.0)
+  rows = len(setup.Setup(config, task).training_set.queries)
+  steps_per_epoch = -(-rows // 16)
+  assert planned_seconds(choice, steps_per_epoch, 3.0) < 120
+  assert choice.config.train.num_epochs <= 80
+  assert 1 <= choice.config.model.num_members <= budget.MAX_MEMBERS
+  if choice.config.train.num_epochs < 80:
+    assert choice.config.model.num_members == 1
+    assert planned_seconds(choice, steps_per_epoch, 3.0) > 60
+  assert config.model.num_members == 1  # The recipe is not changed.
+
+
+def test_more_time_gives_more_members(task, config, times):
+  times(0.01, 0.0, 0.0)
+  members = [
+    budget.choose(config, task, minutes).config.model.num_members
+    for minutes in (0.01, 0.2, 0.4, 60)
+  ]
+  assert members == sorted(members)
+  assert members[0] == 1
+  assert members[-1] == budget.MAX_MEMBERS
+
+
+@pytest.mark.parametrize('minutes', [0.0, -1.0, float('nan')])
+def test_a_time_must_be_positive(task, config, minutes):
+  with pytest.raises(config_lib.ConfigError, match='minutes is'):
+    budget.choose(config, task, minutes)
+
+
+def test_too_little_time_is_an_error(task, config, times):
+  times(1.0, 30.0, 1.0)
+  with pytest.raises(config_lib.ConfigError, match=r'minutes is 0\.6'):
+    budget.choose(config, task, 0.6)
+
+
+def test_the_size_selects_the_recipe():
+  assert recipes.for_size(10_000).model.num_layers == 1
+  assert recipes.for_size(10_001).model.num_layers == 0
+  for size in (10_000, 10_001):
+    config_lib.validate(recipes.for_size(size))
+
+
+def test_a_run_keeps_the_chosen_settings(tmp_path, config, capsys):
+  graph = small.random_graph()
+  words = graph.vocabulary
+  small.write_splits(
+    tmp_path / 'data',
+    **{
+      split: [
+        (words.entities[h], words.relations[r], words.entities[t])
+        for h, r, t in graph.split(split)
+      ]
+      for split in small.SPLITS
+    },
+  )
+  config.data.update(name='mine', dir=str(tmp_path / 'data'))
+  config.train.num_epochs = 2.0
+  results = run.train_and_evaluate(config, tmp_path / 'work', minutes=5.0)
+  assert 'settings for this budget' in capsys.readouterr().out
+  saved = small.workdir.Workdir(tmp_path / 'work').config()
+  assert saved.model.num_members > 1
+  assert saved.train.num_epochs == 2
+  again = run.train_and_evaluate(config, tmp_path / 'work', minutes=1.0)
+  assert again == results
