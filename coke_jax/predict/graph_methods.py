@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from coke_jax.data import arrays, graph
 from coke_jax.predict import parser as parser_lib
 from coke_jax.predict import predictor as predictor_lib
-from coke_jax.predict import records, validation
+from coke_jax.predict import questions, records, validation
 from coke_jax.predict.jobs import audit as audit_lib
+from coke_jax.predict.jobs import calibrate as calibrate_lib
 from coke_jax.predict.jobs import discover as discover_lib
 from coke_jax.predict.jobs import facts as facts_lib
 
@@ -18,11 +21,14 @@ class GraphMethods:
     data: labels and splits.
     parser: converts labels to ids.
     predictor: computes predictions for ids in batches.
+    calibration: converts scores to probabilities. None before `calibrate`, if
+      none is stored with the model.
   """
 
   data: arrays.DataSet
   parser: parser_lib.Parser
   predictor: predictor_lib.Predictor
+  calibration: calibrate_lib.Calibration | None = None
 
   def discover(
     self,
@@ -121,6 +127,81 @@ class GraphMethods:
       expected=validation.whole_number('expected', expected, least=0),
       progress=progress,
     )
+
+  def calibrate(self, split: str = 'valid') -> calibrate_lib.Calibration:
+    """Fits probabilities with which answers are correct.
+
+    Stores the calibration in `calibration`, which `probability` uses.
+
+    Args:
+      split: the split to fit to, `valid` or `test`.
+
+    Returns:
+      The calibration, which also gives thresholds.
+
+    Raises:
+      QuestionError: there is no such split, or all its facts are in train.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    validation.check_evaluation_split(split)
+    self.calibration = calibrate_lib.fit(self.predictor, split)
+    return self.calibration
+
+  def probability(
+    self,
+    facts: questions.Labels | Sequence[questions.Labels],
+    side: str = 'tail',
+  ) -> np.ndarray:
+    """Computes calibrated probabilities that facts are correct.
+
+    Args:
+      facts: a triple or path of labels without `?`, or a list of N of these.
+      side: the end to predict, `head` or `tail`.
+
+    Returns:
+      float64 [N]. N is 1 for a single fact.
+
+    Raises:
+      QuestionError: a label or side is unknown, or the model has no
+        calibration.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    (side,) = validation.sides(side, both=False)
+    parsed = list(map(self.parser.fact, validation.as_list(facts)))
+    scores = calibrate_lib.score_facts(self.predictor, parsed, side)
+    return self._calibration().probability(scores)
+
+  def reliability(
+    self, split: str = 'test', bins: int = 10
+  ) -> records.Records[calibrate_lib.ReliabilityBin]:
+    """Compares calibrated probabilities with the shares of correct answers.
+
+    Args:
+      split: `valid` or `test`. Use another split than the one of `calibrate`.
+      bins: the number of intervals of equal width.
+
+    Returns:
+      The intervals that contain candidates, in ascending order.
+
+    Raises:
+      QuestionError: there is no such split, `bins` is below 1, or the model has
+        no calibration.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    validation.check_evaluation_split(split)
+    bins = validation.whole_number('bins', bins, least=1)
+    return records.Records(
+      calibrate_lib.reliability(
+        self.predictor, self._calibration(), split, bins
+      )
+    )
+
+  def _calibration(self) -> calibrate_lib.Calibration:
+    if self.calibration is None:
+      raise questions.QuestionError(
+        'the model has no calibration: expected a call of calibrate()'
+      )
+    return self.calibration
 
   def _relations(self, labels: str | Sequence[str] | None) -> list[int] | None:
     """Returns the distinct base relations of labels, or None for None."""

@@ -5,7 +5,7 @@ import pathlib
 
 from coke_jax import parallel, tasks
 from coke_jax.model import parameters
-from coke_jax.predict import export
+from coke_jax.predict import calibration_files, export
 from coke_jax.predict import model as model_lib
 from coke_jax.storage import workdir as workdir_lib
 
@@ -34,6 +34,7 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     workdir.WorkdirError: the folder contains no run, or a damaged one.
     checkpoints.CheckpointError: there is no usable checkpoint.
     export.ExportError: the folder is a damaged exported model.
+    calibration_files.CalibrationError: calibration.json is damaged.
   """
   if export.is_export(folder):
     config, data, params, _ = export.read(folder)
@@ -47,4 +48,6 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     params, _ = workdir.best_params(parameters.param_shapes(model))
     params = parallel.replicate(params)
   longest = min(config.data.max_path_length, task.max_length - 2)
-  return model_lib.Model(model, params, task.data, longest)
+  loaded = model_lib.Model(model, params, task.data, longest)
+  loaded.calibration = calibration_files.read(folder, params)
+  return loaded

@@ -106,6 +106,18 @@ def check_splits(splits: Any) -> None:
       )
 
 
+def check_evaluation_split(split: Any) -> None:
+  """Checks that an argument is `valid` or `test`.
+
+  Raises:
+    questions.QuestionError: it is another value.
+  """
+  if split not in ('valid', 'test'):
+    raise questions.QuestionError(
+      f"split is {short(split)}: expected 'valid' or 'test'"
+    )
+
+
 def check_relation_questions(
   all_of_them: bool, *, exclude_own: bool, type_matching: bool
 ) -> None:
