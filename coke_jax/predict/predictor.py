@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax.data import arrays
+from coke_jax.data import arrays, entity_sets
 from coke_jax.data import queries as queries_lib
 from coke_jax.predict import (
   known_facts,
@@ -61,7 +61,7 @@ class Predictor:
     """
     top = validation.whole_number('top', top, least=1)
     top = min(top, self.data.vocabulary.num_entities)
-    answers: Answers = records.Records()
+    answers: Answers = records.Records(kind=records.Prediction, nested=True)
     for batch in self._batches(parsed):
       known = self._known.by_split(batch)
       candidates = None
@@ -74,6 +74,12 @@ class Predictor:
       labels = self.data.vocabulary.entities
       answers += records.predictions(labels, entities, scores, known_in)
     return answers
+
+  def known(
+    self, parsed: list[questions.Question], split: str
+  ) -> entity_sets.EntitySets:
+    """Returns the known answers to B questions in train and a split."""
+    return self._known.answers(parsed, split)
 
   def ends(self, question: questions.Question) -> np.ndarray:
     """Returns the entities that occur with the relation next to `?`.
@@ -99,7 +105,7 @@ class Predictor:
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
     """
-    rankings: records.Records[records.Ranking] = records.Records()
+    rankings = records.Records[records.Ranking](kind=records.Ranking)
     for batch in self._batches(facts):
       parsed = [fact.question(side) for fact, side in batch]
       gold = np.array([fact.answer(side) for fact, side in batch], np.int32)
