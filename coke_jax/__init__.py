@@ -6,11 +6,13 @@
     model.predict(('France', 'borders', '?'), top=3)
 
 `coke_jax.predict.model` describes the methods of a model.
-`coke_jax.training.run` trains a model from Python.
+`coke_jax.train` trains a model from triples of any form, and
+`coke_jax.training.run` trains one from a config and files.
 """
 
 from coke_jax.data.prepare import Prepared, prepare
 from coke_jax.errors import CokeError
+from coke_jax.fit import train
 from coke_jax.predict.load import EXAMPLE_MODEL, load
 from coke_jax.predict.model import Model
 from coke_jax.predict.questions import QuestionError
@@ -28,4 +30,5 @@ __all__ = [
   '__version__',
   'load',
   'prepare',
+  'train',
 ]

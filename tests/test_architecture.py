@@ -12,10 +12,10 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1] / 'coke_jax'
 LEVELS = (
   {'main'},
   {'cli'},
-  {'serve'},
+  {'serve', 'fit'},
   {'analysis', 'plots', 'training', 'predict'},
   {'tasks'},
-  {'storage', 'evaluate'},
+  {'storage', 'evaluate', 'recipes'},
   {'data', 'parallel', 'config'},
   {'config_checks'},
   {'model', 'errors', 'progress_bar', 'version'},

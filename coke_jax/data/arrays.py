@@ -16,6 +16,16 @@ _PATH_FIELDS = tuple(
 )
 
 
+def equal(left: DataSet, right: DataSet) -> bool:
+  """Returns whether two data sets have the same labels, splits and order."""
+  if type(left) is not type(right) or left.vocabulary != right.vocabulary:
+    return False
+  first, second = to_arrays(left), to_arrays(right)
+  return first.keys() == second.keys() and all(
+    np.array_equal(first[name], second[name]) for name in first
+  )
+
+
 def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
   """Returns the arrays of a data set, without its name and labels.
 

@@ -9,6 +9,7 @@ import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
+from coke_jax.data import arrays
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
@@ -22,6 +23,7 @@ def train_and_evaluate(
   *,
   split: str = 'test',
   minutes: float = 0.0,
+  data: arrays.DataSet | None = None,
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
 
@@ -36,6 +38,7 @@ def train_and_evaluate(
     minutes: the time for a new run, from which `budget.choose` chooses
       `budget.FIELDS`. A run that continues keeps the chosen values. Default: 0,
       which means that the values of `config` are used.
+    data: the data set. Default: it is read from the files of `config.data`.
 
   Returns:
     The content of `results.json`, or of `results_valid.json` for `valid`. None
@@ -58,8 +61,14 @@ def train_and_evaluate(
       config = budget.adopt(config, files.config())
     with files.locked():
       files.check_config(config)
-      data, sources = files.data_and_sources()
-      changed = tasks.source_changes(config, sources)
+      saved, sources = files.data_and_sources()
+      if data is not None and not arrays.equal(data, saved):
+        raise workdir_lib.WorkdirError(
+          f'{files.folder}: the run here was started with other data: expected '
+          'the same labels and triples in the same order, or another workdir'
+        )
+      data = saved
+      changed = tasks.source_changes(config, sources) if sources else []
       if changed:
         raise workdir_lib.WorkdirError(
           f'{files.folder}: the run here was started with other data:\n  '
@@ -73,8 +82,12 @@ def train_and_evaluate(
       )
       setup = setup_lib.Setup(config, tasks.make_task(config, data))
       return _train_and_evaluate(setup, files, split)
-  data = tasks.read_data(config)
-  sources = tasks.source_digests(config)
+  if data is None:
+    data = tasks.read_data(config)
+    sources = tasks.source_digests(config)
+  else:
+    sources = {}
+    print(data.summary())
   if minutes:
     choice = budget.choose(
       config, tasks.make_task(config, data), minutes, started=started

@@ -1,0 +1,69 @@
+"""Trains a model from triples in one call."""
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import ml_collections
+
+from coke_jax import recipes
+from coke_jax.data import prepare as prepare_lib
+from coke_jax.predict import load as load_lib
+from coke_jax.predict import model as model_lib
+from coke_jax.training import run
+
+
+def train(
+  triples: Any,
+  *,
+  valid: Any = None,
+  test: Any = None,
+  config: ml_collections.ConfigDict | None = None,
+  minutes: float = 0.0,
+  workdir: str | os.PathLike[str] | None = None,
+  **options: Any,
+) -> model_lib.Model:
+  """Trains a model and returns it with the parameters of its best checkpoint.
+
+  Examples:
+    >>> model = coke_jax.train(frame, minutes=5)
+    >>> model.predict(('Kenya', 'region', '?'))
+
+  Args:
+    triples: the path of a file or folder, the name of a data set, a data frame,
+      an array, or an iterable of (head, relation, tail), as in `prepare`.
+    valid: triples for choosing the best checkpoint. Default: if `test` is not
+      given either, the triples are split at random, as in `prepare`.
+    test: triples for the final metrics.
+    config: the settings. Default: the recipe for the number of entities, see
+      `recipes.for_size`. `config.data` is ignored.
+    minutes: the time for a new training, as in `run.train_and_evaluate`.
+      Default: 0, which means all epochs of the settings.
+    workdir: the work folder. If it contains a run with the same data and
+      settings, that run is continued. Default: a temporary folder, which is
+      deleted at the end.
+    **options: other arguments of `prepare`, such as `columns`, `valid_share`,
+      `test_share` and `seed`.
+
+  Returns:
+    The model.
+
+  Raises:
+    errors.CokeError: triples, settings or the work folder are unsuitable, or
+      training diverged. The message states what was expected.
+  """
+  prepared = prepare_lib.prepare(triples, valid=valid, test=test, **options)
+  graph = prepared.graph
+  if config is None:
+    config = recipes.for_size(graph.vocabulary.num_entities)
+  config = config.copy_and_resolve_references()
+  config.data.kind = 'triples'
+  config.data.name = graph.name
+  if workdir is not None:
+    run.train_and_evaluate(config, workdir, data=graph, minutes=minutes)
+    return load_lib.load(workdir)
+  with tempfile.TemporaryDirectory(prefix='coke_jax_') as folder:
+    work = pathlib.Path(folder) / 'work'
+    run.train_and_evaluate(config, work, data=graph, minutes=minutes)
+    return load_lib.load(work)
