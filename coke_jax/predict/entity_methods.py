@@ -163,6 +163,7 @@ class EntityMethods:
     """
     top = validation.whole_number('top', top, least=0)
     similar = validation.whole_number('similar', similar, least=0)
+    facts = validation.materialize(facts)
     parsed = [self._base_fact(one) for one in validation.as_list(facts)]
     explainer = explain_lib.Explainer(
       self.predictor, self.embed_elements().entities, self.max_path_length

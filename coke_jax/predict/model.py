@@ -100,9 +100,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
 
     Args:
       question: labels with `?` first or last, such as
-        `('France', 'borders', '?')`, or a list of these. A question
-        about a path contains several relations. With `?` between two
-        entities, the answers are relations.
+        `('France', 'borders', '?')`, or several of these in a list, array, data
+        frame or generator. A question about a path contains several relations.
+        With `?` between two entities, the answers are relations.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
@@ -122,6 +122,7 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
         are more than `max_path_length` relations, or `top` is below 1.
       NonFiniteError: a score is NaN or infinite.
     """
+    question = validation.materialize(question)
     listed = validation.as_list(question)
     if any(map(self.parser.is_about_relation, listed)):
       validation.check_relation_questions(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
@@ -66,7 +66,30 @@ class Records(list[Record]):
   """A list of records of one kind, or a list of such lists.
 
   A slice is also a `Records` list.
+
+  Attributes:
+    kind: the class of the records. None if it is unknown.
+    nested: whether the items are lists of records.
   """
+
+  def __init__(
+    self,
+    items: Iterable[Record] = (),
+    kind: type | None = None,
+    *,
+    nested: bool = False,
+  ):
+    """Makes a list of records.
+
+    Args:
+      items: records, or lists of records.
+      kind: the class of the records, from which `to_pandas` takes the names of
+        the columns if there are no records. Default: unknown.
+      nested: whether the items are lists of records. Default: no.
+    """
+    super().__init__(items)
+    self.kind = kind
+    self.nested = nested
 
   @overload
   def __getitem__(self, index: SupportsIndex) -> Record: ...
@@ -78,7 +101,7 @@ class Records(list[Record]):
     """Returns one record, or a `Records` list if the index is a slice."""
     found = super().__getitem__(index)
     if isinstance(index, slice):
-      return Records(cast(list[Record], found))
+      return Records(cast(list[Record], found), self.kind, nested=self.nested)
     return found
 
   def to_pandas(self) -> Any:
@@ -86,7 +109,8 @@ class Records(list[Record]):
 
     Returns:
       A `pandas.DataFrame` with one row for each record. For a list of lists,
-      the first column, `question`, is the index of the inner list.
+      the first column, `question`, is the index of the inner list. Without
+      records, the table has the same columns and no rows.
 
     Raises:
       ImportError: pandas is not installed.
@@ -101,7 +125,11 @@ class Records(list[Record]):
         rows += [{'question': number, **_fields(record)} for record in item]
       else:
         rows.append(_fields(item))
-    return pandas.DataFrame(rows)
+    columns = None
+    if not rows and self.kind is not None:
+      names = [field.name for field in dataclasses.fields(self.kind)]
+      columns = ['question', *names] if self.nested else names
+    return pandas.DataFrame(rows, columns=columns)
 
 
 def predictions(
@@ -132,11 +160,14 @@ def predictions(
       strict=True,
     )
     yield Records(
-      Prediction(labels[entity], rank, score, probability, split)
-      for rank, (entity, score, probability, split) in enumerate(
-        fields, start=1
-      )
-      if score > -math.inf
+      (
+        Prediction(labels[entity], rank, score, probability, split)
+        for rank, (entity, score, probability, split) in enumerate(
+          fields, start=1
+        )
+        if score > -math.inf
+      ),
+      Prediction,
     )
 
 

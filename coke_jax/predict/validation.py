@@ -2,7 +2,7 @@
 
 import operator
 import reprlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -25,23 +25,42 @@ def is_single(given: questions.Labels | Sequence[questions.Labels]) -> bool:
   )
 
 
+def materialize(given: Any) -> Any:
+  """Converts arrays, data frames, series and generators to lists.
+
+  Args:
+    given: an argument. The rows of an array or data frame are the items.
+
+  Returns:
+    A list, or the argument if it is of another kind.
+  """
+  if isinstance(given, Sequence | Mapping | Set):
+    return given
+  if hasattr(given, 'to_numpy'):  # pandas and similar libraries
+    given = given.to_numpy()
+  if isinstance(given, np.ndarray):
+    return given.tolist()
+  return list(given) if isinstance(given, Iterable) else given
+
+
 def as_list(
   given: questions.Labels | Sequence[questions.Labels],
 ) -> list[questions.Labels]:
   """Converts one or several sequences of labels to a list of sequences.
 
+  Arrays, data frames, series and generators are sequences, too.
+
   Raises:
     questions.QuestionError: the argument is not a sequence.
   """
-  if not isinstance(given, Sequence | np.ndarray):
+  given = materialize(given)
+  if not isinstance(given, Sequence):
     raise questions.QuestionError(
       f'{short(given)}: expected a sequence of labels, such as '
       f"('head', 'relation', {questions.UNKNOWN!r}), or a list of such"
     )
   several: Any = [given] if is_single(given) else given
-  return [
-    one.tolist() if isinstance(one, np.ndarray) else one for one in several
-  ]
+  return [materialize(one) for one in several]
 
 
 def check_list(name: str, given: Any) -> None:

@@ -4,6 +4,7 @@ import itertools
 
 import jax
 import numpy as np
+import pandas
 import pytest
 import small
 
@@ -347,6 +348,37 @@ def test_predict_rank_and_score_agree(model, kind):
 def test_invalid_questions(model, question, expected):
   with pytest.raises(coke_jax.QuestionError, match=expected):
     model.predict(question)
+
+
+def test_questions_in_tables_arrays_and_generators(model):
+  rows = [('e03', 'likes', '?'), ('?', 'near', 'e11')]
+  table = pandas.DataFrame(rows, columns=['head', 'relation', 'tail'])
+  expected = model.predict(rows)
+  for several in (
+    table,
+    table.to_numpy(),
+    pandas.Series(rows),
+    (row for row in rows),
+    (iter(row) for row in rows),
+    [row for _, row in table.iterrows()],
+  ):
+    assert model.predict(several) == expected
+  for one in (table.loc[0], np.array(rows[0]), iter(rows[0])):
+    assert model.predict(one) == expected[0]
+  facts = pandas.DataFrame([('e03', 'likes', 'e04'), ('e05', 'near', 'e06')])
+  listed = facts.to_numpy().tolist()
+  assert model.rank(facts) == model.rank(listed)
+  assert model.score(facts).tolist() == model.score(listed).tolist()
+  assert (model.embed(facts).tokens == model.embed(listed).tokens).all()
+  empty = table[:0]
+  assert model.predict(empty) == []
+  columns = ['question', 'label', 'rank', 'score', 'probability', 'known_in']
+  for none in (empty, [], iter([])):
+    assert model.predict(none).to_pandas().columns.tolist() == columns
+  assert 'fact' in model.rank([]).to_pandas().columns
+  for wrong in (np.array(5), np.array('e03'), {'e03': 'likes'}, {*rows}, 5):
+    with pytest.raises(coke_jax.QuestionError, match='expected a sequence'):
+      model.predict(wrong)
 
 
 @pytest.mark.parametrize('top', [0, -1, 2.5, '3', None, float('nan')])

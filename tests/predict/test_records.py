@@ -1,6 +1,7 @@
 """Tests of records and their conversion to tables."""
 
 import dataclasses
+import pickle
 import sys
 
 import numpy as np
@@ -76,6 +77,16 @@ def test_a_table_of_rankings():
 def test_empty_tables():
   assert len(records.Records().to_pandas()) == 0
   assert len(records.Records([records.Records()]).to_pandas()) == 0
+  names = two_questions()[0].to_pandas().columns.tolist()
+  empty = two_questions()[0][2:]
+  assert empty.to_pandas().columns.tolist() == names
+  for inner in ([], [empty, empty]):
+    nested = records.Records(inner, records.Prediction, nested=True)
+    for table in (nested.to_pandas(), nested[:1].to_pandas()):
+      assert table.columns.tolist() == ['question', *names]
+      assert len(table) == 0
+  again = pickle.loads(pickle.dumps(nested))
+  assert again.to_pandas().columns.tolist() == ['question', *names]
 
 
 def test_without_pandas(monkeypatch):

@@ -199,14 +199,17 @@ def _records(
       else [[]] * len(worst)
     )
   return records.Records(
-    Suspicion(
-      fact=(fact.labels[0], fact.labels[1], fact.labels[2]),
-      score=float(score[row]),
-      tail_rank=ranks['tail'][row].rank,
-      head_rank=ranks['head'][row].rank,
-      expected_tails=tuple(one.label for one in instead['tail'][row]),
-      expected_heads=tuple(one.label for one in instead['head'][row]),
-      known_in=graph.SPLITS[facts.split[worst[row]]],
-    )
-    for row, fact in enumerate(parsed)
+    (
+      Suspicion(
+        fact=(fact.labels[0], fact.labels[1], fact.labels[2]),
+        score=float(score[row]),
+        tail_rank=ranks['tail'][row].rank,
+        head_rank=ranks['head'][row].rank,
+        expected_tails=tuple(one.label for one in instead['tail'][row]),
+        expected_heads=tuple(one.label for one in instead['head'][row]),
+        known_in=graph.SPLITS[facts.split[worst[row]]],
+      )
+      for row, fact in enumerate(parsed)
+    ),
+    Suspicion,
   )

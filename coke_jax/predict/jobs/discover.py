@@ -128,18 +128,21 @@ def discover(
   kept = _not_equivalent(best.triples, facts)[:top]
   words = data.vocabulary
   return records.Records(
-    NewFact(
-      (words.entities[head], words.relations[relation], words.entities[tail]),
-      score,
-      math.exp(score) / max(known, 1),
-      known,
-    )
-    for (head, relation, tail), score, known in zip(
-      best.triples[kept].tolist(),
-      best.score[kept].tolist(),
-      _known_tails(facts, best.triples[kept]).tolist(),
-      strict=True,
-    )
+    (
+      NewFact(
+        (words.entities[head], words.relations[relation], words.entities[tail]),
+        score,
+        math.exp(score) / max(known, 1),
+        known,
+      )
+      for (head, relation, tail), score, known in zip(
+        best.triples[kept].tolist(),
+        best.score[kept].tolist(),
+        _known_tails(facts, best.triples[kept]).tolist(),
+        strict=True,
+      )
+    ),
+    NewFact,
   )
 
 

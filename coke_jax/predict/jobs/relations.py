@@ -69,7 +69,9 @@ def predict(
       best,
       np.take_along_axis(scores, best, axis=1),
       np.take_along_axis(split, best, axis=1),
-    )
+    ),
+    records.Prediction,
+    nested=True,
   )
 
 

@@ -49,8 +49,11 @@ def nearest(
   others = np.sort(others[others != entity])
   best = others[np.argsort(-cosine[others], kind='stable')[:top]]
   return records.Records(
-    Neighbor(labels[one], rank, float(cosine[one]))
-    for rank, one in enumerate(best.tolist(), start=1)
+    (
+      Neighbor(labels[one], rank, float(cosine[one]))
+      for rank, one in enumerate(best.tolist(), start=1)
+    ),
+    Neighbor,
   )
 
 
