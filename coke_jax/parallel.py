@@ -6,6 +6,7 @@ results are combined with `sum_over_devices`. Only this module uses pmap and
 meshes.
 """
 
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +24,42 @@ class DeviceError(errors.CokeError, ValueError):
   """A batch that the devices cannot share evenly."""
 
 
+class ForkError(errors.CokeError, RuntimeError):
+  """A process was forked from a process that uses the devices."""
+
+
+class _Process:
+  """Whether this process uses devices, or was forked from one that does."""
+
+  uses_devices = False
+  is_forked = False
+
+
+def _after_fork() -> None:
+  _Process.is_forked = _Process.uses_devices
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_process() -> None:
+  """Checks that this process can use the devices.
+
+  Raises:
+    ForkError: the process was forked from one that uses the devices. JAX would
+      wait forever for threads that exist only in the other process.
+  """
+  if _Process.is_forked:
+    raise ForkError(
+      f'process {os.getpid()} was forked from a process that uses JAX: '
+      "expected a new process, such as one of multiprocessing's 'spawn'"
+    )
+  _Process.uses_devices = True
+
+
 def num_devices() -> int:
   """Returns the number of devices that share a batch."""
+  check_process()
   return jax.local_device_count()
 
 
@@ -73,6 +108,7 @@ def device_index() -> jax.Array:
 
 def replicate(tree: Any) -> Any:
   """Copies a tree to every device, with unchanged shapes."""
+  check_process()
   mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (_AXIS,))
   whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
   # Copy first, because the buffers may be donated later.

@@ -34,8 +34,10 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     workdir.WorkdirError: the folder contains no run, or a damaged one.
     checkpoints.CheckpointError: there is no usable checkpoint.
     export.ExportError: the folder is a damaged exported model.
+    parallel.ForkError: this process was forked from one that uses devices.
     calibration_files.CalibrationError: calibration.json is damaged.
   """
+  parallel.check_process()
   if export.is_export(folder):
     config, data, params, _ = export.read(folder)
     task = tasks.make_task(config, data)

@@ -26,7 +26,6 @@ class Scorer:
 
   Attributes:
     model: the Flax module.
-    params: parameters of the module, from `parallel.replicate`.
     batch_size: maximum number of queries in a call, over all devices.
   """
 
@@ -40,9 +39,36 @@ class Scorer:
         Default 0: see `device_call.batch_rows`.
     """
     self.model = model
-    self.params = params
+    self._params = params
+    self._on_devices = True
     self.batch_size = batch_size or device_call.batch_rows(model.num_entities)
     self._calls: dict[tuple[str, int], device_call.DeviceCall] = {}
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns the state for pickling, without compiled programs."""
+    params = jax.device_get(self._params)
+    return {
+      **self.__dict__,
+      '_params': params,
+      '_on_devices': False,
+      '_calls': {},
+    }
+
+  @property
+  def params(self) -> Any:
+    """The parameters on all devices.
+
+    The parameters of an unpickled scorer are copied to the devices here, at
+    their first use.
+
+    Raises:
+      parallel.ForkError: this process was forked from one that uses devices.
+    """
+    parallel.check_process()
+    if not self._on_devices:
+      self._params = parallel.replicate(self._params)
+      self._on_devices = True
+    return self._params
 
   def top_k(
     self,
