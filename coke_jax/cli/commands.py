@@ -8,7 +8,12 @@ entry in `flags.TABLE`.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from coke_jax.cli import data_commands, graph_commands, model_commands
+from coke_jax.cli import (
+  data_commands,
+  entity_commands,
+  graph_commands,
+  model_commands,
+)
 from coke_jax.training import run
 
 
@@ -51,6 +56,24 @@ COMMANDS = {
   'audit': Command(
     graph_commands.audit,
     'Find the known facts that the model considers least plausible.',
+  ),
+  'similar': Command(
+    entity_commands.similar,
+    'Find the entities whose embeddings are nearest to that of --entity.',
+  ),
+  'relations': Command(
+    entity_commands.relations,
+    'Predict the relations between the pairs of entities of --input.',
+  ),
+  'explain': Command(
+    entity_commands.explain,
+    'Find paths of known facts, and similar facts, that support the facts of '
+    '--input.',
+  ),
+  'calibrate': Command(
+    graph_commands.calibrate,
+    'Fit probabilities that answers are correct to the valid split, and store '
+    'them in --workdir.',
   ),
   'embed': Command(
     model_commands.embed,

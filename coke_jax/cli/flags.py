@@ -24,9 +24,10 @@ Flag = flag_types.Flag
 TABLE = (
   Flag(
     'split',
-    ('train', 'evaluate'),
+    ('train', 'evaluate', 'calibrate'),
     'test',
-    'Split to evaluate with the best checkpoint.',
+    'Split to evaluate with the best checkpoint. calibrate: split for the '
+    'table of reliability.',
     ('valid', 'test'),
   ),
   Flag(
@@ -39,34 +40,48 @@ TABLE = (
   ),
   Flag(
     'input',
-    ('predict', 'embed', 'prepare'),
+    ('predict', 'relations', 'explain', 'embed', 'prepare'),
     STANDARD,
     'File with one question per line, such as "France TAB borders TAB ?" or '
-    '"? TAB borders TAB Spain". embed: lines may also be triples or paths '
+    '"? TAB borders TAB Spain". relations: lines such as "Kenya TAB ? TAB '
+    'Africa". explain: triples. embed: lines may also be triples or paths '
     'without "?". prepare: a file of triples, a folder with files for train, '
     'valid and test, or the name of a data set. The file may be compressed '
     '(.gz, .bz2, .xz). -: standard input, except for prepare.',
   ),
   Flag(
     'delimiter',
-    ('predict', 'embed'),
+    ('predict', 'relations', 'explain', 'embed'),
     r'\t',
     r'Text between two columns of --input, with \t for a tab. It does not '
     'depend on the files of the training data.',
   ),
   Flag(
     'output',
-    ('predict', 'discover', 'audit', 'embed', 'export', 'plot', 'prepare'),
+    (
+      'predict',
+      'discover',
+      'audit',
+      'similar',
+      'relations',
+      'explain',
+      'calibrate',
+      'embed',
+      'export',
+      'plot',
+      'prepare',
+    ),
     STANDARD,
-    'File or folder to write. predict, discover, audit: a file, or - for '
-    'standard output. '
+    'File or folder to write. predict, discover, audit, similar, relations, '
+    'explain: a file, or - for standard output. calibrate: a folder for the '
+    'reliability diagram. '
     "embed: an .npz file, or a folder for TensorBoard's projector. export: a "
     'new folder. plot: a folder. prepare: a new folder for train.txt, '
     'valid.txt and test.txt; without it, nothing is written.',
   ),
   Flag(
     'format',
-    ('predict', 'discover', 'audit'),
+    ('predict', 'discover', 'audit', 'similar', 'relations', 'explain'),
     'tsv',
     'tsv: one line per answer. jsonl: one JSON object per line, for a question '
     '(predict) or for an answer.',
@@ -74,10 +89,10 @@ TABLE = (
   ),
   Flag(
     'top',
-    ('predict', 'discover', 'audit'),
+    ('predict', 'discover', 'audit', 'similar', 'relations', 'explain'),
     10,
     'Maximum number of answers per question. discover, audit: maximum number '
-    'of facts.',
+    'of facts. explain: maximum number of paths per fact.',
   ),
   Flag(
     'per_head',
@@ -101,7 +116,7 @@ TABLE = (
   ),
   Flag(
     'new_only',
-    ('predict',),
+    ('predict', 'relations'),
     False,
     'Leave out known answers: those that complete a fact of the train, valid '
     'or test split.',
@@ -114,14 +129,22 @@ TABLE = (
   ),
   Flag(
     'type_matching',
-    ('predict',),
+    ('predict', 'similar'),
     False,
     'Only give entities that occur in some known fact on the side of "?", with '
-    'the relation next to "?".',
+    'the relation next to "?". similar: only entities that occur with '
+    '--relation on --side.',
+  ),
+  Flag(
+    'side',
+    ('similar',),
+    'head',
+    'Side of the entities in a sequence with --relation.',
+    ('head', 'tail'),
   ),
   Flag(
     'on_bad_line',
-    ('predict', 'embed', 'prepare'),
+    ('predict', 'relations', 'explain', 'embed', 'prepare'),
     'stop',
     'Action for an input line that is not valid. stop: end with an '
     'error. skip: report the line (prepare: count it) and continue with the '
@@ -144,17 +167,19 @@ TABLE = (
   ),
   Flag(
     'entity',
-    ('plot',),
+    ('similar', 'plot'),
     '',
-    'Also draw a map of the contextual embeddings of this entity. The map has '
-    'one point for each training triple that contains the entity.',
+    'similar: the entity to compare with. plot: also draw a map of the '
+    'contextual embeddings of this entity. The map has one point for each '
+    'training triple that contains the entity.',
   ),
   Flag(
     'relation',
-    ('discover', 'audit', 'plot'),
+    ('discover', 'audit', 'similar', 'plot'),
     '',
     'discover, audit: only use the facts of this relation, or of several '
-    'relations separated by commas. plot: also draw a map of the contextual '
+    'relations separated by commas. similar: compare contextual embeddings in '
+    'sequences with this relation. plot: also draw a map of the contextual '
     'embeddings of this relation, or of two relations separated by a comma. '
     'The map has one point for each training triple with one of these '
     'relations.',

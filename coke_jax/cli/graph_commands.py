@@ -1,8 +1,8 @@
-"""Commands that ask a trained model about a whole graph: discover and audit.
+"""Commands for questions about a whole graph: discover, audit, calibrate.
 
-Every function takes the settings and the path of a work folder or of an
-exported model. Each keyword argument is the value of the flag with the same
-name, which `flags.TABLE` describes.
+Every function takes the settings and the path of a work folder. `discover` and
+`audit` also accept an exported model. Each keyword argument is the value of the
+flag with the same name, which `flags.TABLE` describes.
 """
 
 import os
@@ -10,9 +10,13 @@ from typing import Any
 
 import ml_collections
 
-from coke_jax.cli import checks, output_lines
-from coke_jax.predict import load
+from coke_jax.cli import checks, flags, output_lines
+from coke_jax.plots import reliability_plots
+from coke_jax.predict import calibration_files, load
 from coke_jax.predict import model as model_lib
+
+# The precisions for which `calibrate` prints thresholds.
+_PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def discover(
@@ -28,7 +32,7 @@ def discover(
   any_type: bool,
 ) -> None:
   """Writes the most plausible facts that are not known."""
-  model = _load(config, workdir, output)
+  model = load_model(config, workdir, output)
   found = model.discover(
     split_relations(model, relation),
     top=top,
@@ -47,7 +51,7 @@ def discover(
       'known_tails': record.known_tails,
     },
     ('head', 'relation', 'tail', 'score', 'probability', 'known_tails'),
-    [(None, record) for record in found],
+    [({}, record) for record in found],
     model.data.vocabulary,
   )
   _report(f'found {output_lines.count(number, "new fact")}', output)
@@ -64,7 +68,7 @@ def audit(
   splits: str,
 ) -> None:
   """Writes the known facts that the model considers least plausible."""
-  model = _load(config, workdir, output)
+  model = load_model(config, workdir, output)
   found = model.audit(
     split_relations(model, relation),
     top=top,
@@ -87,10 +91,43 @@ def audit(
       **{name: getattr(record, name) for name in names},
     },
     ('head', 'relation', 'tail', 'score', *names),
-    [(None, record) for record in found],
+    [({}, record) for record in found],
     model.data.vocabulary,
   )
   _report(f'found {output_lines.count(number, "fact")}', output)
+
+
+def calibrate(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  split: str,
+  output: str,
+) -> None:
+  """Fits calibrated probabilities on valid and stores them in the work folder.
+
+  Prints the reliability on a split, and thresholds for several precisions.
+  """
+  checks.trained_workdir(config, workdir, may_be_exported=False)
+  model = load.load(workdir)
+  calibration = model.calibrate('valid')
+  names = ('low', 'high', 'predicted', 'observed', 'count')
+  bins = model.reliability(split) if len(model.data.split(split)) else []
+  print('\t'.join(names))
+  for one in bins:
+    cells = [f'{getattr(one, name):.4g}' for name in names[:-1]]
+    print('\t'.join([*cells, str(one.count)]))
+  print('\nprecision\tscore')
+  for precision in _PRECISIONS:
+    score = calibration.threshold(precision)
+    print(f'{precision}\t{"" if score is None else f"{score:.4g}"}')
+  path = calibration_files.write(
+    workdir, calibration, model.predictor.scorer.params
+  )
+  written = [path]
+  if output != flags.STANDARD:
+    written += reliability_plots.draw(bins, split, output)
+  _report('calibrated on valid', ' '.join(map(str, written)))
 
 
 def split_relations(model: model_lib.Model, relation: str) -> list[str] | None:
@@ -105,7 +142,7 @@ def split_relations(model: model_lib.Model, relation: str) -> list[str] | None:
   return relation.split(',')
 
 
-def _load(
+def load_model(
   config: ml_collections.ConfigDict,
   workdir: str | os.PathLike[str],
   output: str,

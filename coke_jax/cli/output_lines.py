@@ -25,21 +25,21 @@ def write_records(
   format: str,
   columns: Callable[[Any], Row],
   names: Iterable[str],
-  found: Iterable[tuple[int | None, Any]],
+  found: Iterable[tuple[Row, Any]],
   words: vocabulary.Vocabulary,
 ) -> int:
   """Writes records as they are found.
 
   TSV output has a header and one line per record. JSON output has one object
-  per line with the fields of a record. If the records answer lines of input,
-  the first column or key is `line`.
+  per line with the fields of a record.
 
   Args:
     output: the path of a file, or `-` for standard output.
     format: `tsv` or `jsonl`.
     columns: converts a record to the columns of TSV.
     names: the names of the columns, in order.
-    found: pairs of the number of an input line, or None, and a record.
+    found: pairs of the columns or keys to write before a record, such as
+      `line`, the number of a line of input, and the record.
     words: the labels that the records may contain.
 
   Returns:
@@ -55,13 +55,12 @@ def write_records(
   with writing(output) as out:
     if format == 'tsv':
       out.write('\t'.join(names) + '\n')
-    for number, record in found:
-      line = {} if number is None else {'line': number}
+    for before, record in found:
       if format == 'tsv':
-        row = {**line, **columns(record)}
+        row = {**before, **columns(record)}
         out.write('\t'.join(_cell(row[name]) for name in names) + '\n')
       else:
-        line |= dataclasses.asdict(record)
+        line = {**before, **dataclasses.asdict(record)}
         out.write(json_line(line))
       count += 1
   return count

@@ -164,7 +164,7 @@ class EntityMethods:
     top = validation.whole_number('top', top, least=0)
     similar = validation.whole_number('similar', similar, least=0)
     facts = validation.materialize(facts)
-    parsed = [self._base_fact(one) for one in validation.as_list(facts)]
+    parsed = [self.base_fact(one) for one in validation.as_list(facts)]
     explainer = explain_lib.Explainer(
       self.predictor, self.embed_elements().entities, self.max_path_length
     )
@@ -173,8 +173,12 @@ class EntityMethods:
     )
     return found[0] if validation.is_single(facts) else found
 
-  def _base_fact(self, labels: questions.Labels) -> questions.Fact:
-    """Converts a triple, and inverts it if its relation is an inverse one."""
+  def base_fact(self, labels: questions.Labels) -> questions.Fact:
+    """Converts a triple, and inverts it if its relation is an inverse one.
+
+    Raises:
+      QuestionError: a label is unknown, or there are several relations or `?`.
+    """
     fact = self.parser.fact(labels)
     if len(fact.relations) > 1:
       raise questions.QuestionError(

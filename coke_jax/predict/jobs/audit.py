@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tqdm
 
+from coke_jax import progress_bar
 from coke_jax.data import graph
 from coke_jax.predict import (
   known_facts,
@@ -129,9 +129,10 @@ def plausibility(
   for place, asked in enumerate(both):
     scores[asked.fact, place] = _rarity(asked, vocabulary.num_relations)
   both = [asked.with_any(chosen) for asked in both]
-  total = sum(map(len, both))
-  with tqdm.tqdm(
-    desc='auditing', unit='question', total=total, disable=not progress
+  with progress_bar.create(
+    'auditing' if progress else '',
+    unit='question',
+    total=sum(map(len, both)),
   ) as bar:
     for place, asked in enumerate(both):
       for rows, found in facts_lib.score(

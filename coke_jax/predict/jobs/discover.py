@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import tqdm
 
+from coke_jax import progress_bar
 from coke_jax.data import grouping
 from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
@@ -118,13 +118,15 @@ def discover(
     np.zeros((0, 3), np.int32),
     np.zeros(0, np.float32),
   )
-  for relation in tqdm.tqdm(
-    chosen, 'discovering', unit='relation', disable=not progress
-  ):
-    for triples, score in _candidates(
-      predictor, facts, int(relation), best, type_matching
-    ):
-      best.add(triples, score)
+  with progress_bar.create(
+    'discovering' if progress else '', unit='relation', total=len(chosen)
+  ) as bar:
+    for relation in chosen:
+      for triples, score in _candidates(
+        predictor, facts, int(relation), best, type_matching
+      ):
+        best.add(triples, score)
+      bar.update()
   kept = _not_equivalent(best.triples, facts)[:top]
   words = data.vocabulary
   return records.Records(
