@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Trains the paper's model of FB15k-237 on one GPU or TPU in at most 10 minutes.
+# Trains the paper's model or the recipe of FB15k-237 on one GPU or TPU in at
+# most 10 minutes.
 #
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
-#     bash experiments/benchmarks/run.sh [--minutes=8] [--smoke]
+#     bash experiments/benchmarks/run.sh [--minutes=8] [--settings=recipe] [--smoke]
 #
 # Needs the package's dependencies and matplotlib; needs no network.
 # accelerator.py describes the results. With `--smoke`, the script uses the

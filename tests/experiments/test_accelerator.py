@@ -61,3 +61,25 @@ def test_without_an_accelerator_it_is_an_error(tmp_path):
   with pytest.raises(SystemExit, match='no GPU or TPU found'):
     accelerator.main([f'--out={tmp_path / "out"}', f'--work={tmp_path}'])
   assert not (tmp_path / 'out').exists()
+
+
+def test_the_recipe_is_trained_for_the_remaining_minutes(tmp_path, monkeypatch):
+  trained = []
+
+  def train(config, workdir, *, minutes):
+    trained.append((config.data.name, config.model.num_layers, minutes))
+    workdir.mkdir()
+    for name in ('results.json', 'metrics.jsonl'):
+      (workdir / name).write_text('{}')
+
+  def draw(workdir, pictures):
+    pictures.mkdir()
+    (pictures / 'training_curves.png').write_bytes(b'')
+
+  monkeypatch.setattr(accelerator.run, 'train_and_evaluate', train)
+  monkeypatch.setattr(accelerator.draw, 'draw', draw)
+  out, work = tmp_path / 'out', tmp_path / 'work'
+  flags = [f'--out={out}', f'--work={work}', '--minutes=9', '--smoke']
+  accelerator.main([*flags, '--settings=recipe'])
+  assert trained == [('countries', 0, 8.0)]
+  assert (out / 'results.json').read_text() == '{}'

@@ -368,12 +368,6 @@ def test_settings(tmp_path, budget):
   assert 'PathQueryWN-k3-' + budget + '-seed1' in names
 
 
-def test_fb15k237_has_one_setting_for_a_cpu():
-  run = settings.make_run('FB15k-237', budget='cpu')
-  config = settings.load_config('fb15k237_cpu')
-  assert run.config.to_dict() == config.to_dict()
-
-
 def test_the_kept_records_have_the_settings_of_the_budget(capsys):
   """Checks all records except FB15k-237, which has an earlier setting."""
   out = settings.default_out('cpu')
