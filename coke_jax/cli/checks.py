@@ -8,19 +8,8 @@ from coke_jax import config as config_lib
 from coke_jax import parallel
 from coke_jax.cli import flags
 from coke_jax.predict import export
-from coke_jax.storage import checksums
+from coke_jax.storage import layout
 from coke_jax.storage import workdir as workdir_lib
-
-# --output must not replace these files of a work folder or an exported model.
-_MODEL_FILES = (
-  'config.json',
-  'data.npz',
-  'metrics.jsonl',
-  'results.json',
-  'results_valid.json',
-  'vocabulary.json',
-  checksums.NAME,
-)
 
 
 def trained_workdir(
@@ -86,7 +75,7 @@ def protect_files(
     return
   kept = {input: 'the --input'}
   for name in os.listdir(workdir):
-    if name in _MODEL_FILES or name.endswith('.safetensors'):
+    if layout.is_own_file(name):
       kept[os.path.join(workdir, name)] = f'a file of {workdir}'
   for path, what in kept.items():
     if os.path.isfile(path) and os.path.samefile(path, output):

@@ -27,8 +27,8 @@ TABLE = (
     ('train', 'evaluate', 'calibrate'),
     'test',
     'Split to evaluate with the best checkpoint. calibrate: split for the '
-    'table of reliability.',
-    ('valid', 'test'),
+    'table of reliability, valid or test.',
+    ('train', 'valid', 'test'),
   ),
   Flag(
     'minutes',

@@ -7,7 +7,7 @@ data.npz               the train, valid and test splits as ids
 checkpoints/           the newest two checkpoints and the best one
 metrics.jsonl          losses and validations, one JSON object per line
 results.json           metrics of the best checkpoint on the test split
-results_valid.json     metrics of it on the valid split, on request
+results_<split>.json   metrics of it on the train or valid split, on request
 damaged_checkpoints/   checkpoints that could not be read
 tensorboard/           TensorBoard events, on request
 """
@@ -27,7 +27,7 @@ from coke_jax import version
 from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import checksums, json_files, metrics_log
+from coke_jax.storage import checksums, json_files, layout, metrics_log
 
 FORMAT = 2  # Format of the folder. No other format can be read.
 _DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
@@ -248,10 +248,9 @@ class Workdir:
     Raises:
       atomic_files.WriteError: the file cannot be written.
     """
-    split = results['split']
-    name = 'results.json' if split == 'test' else f'results_{split}.json'
-    json_files.write_json(self.folder / name, results)
-    return self.folder / name
+    path = self.folder / layout.RESULTS[results['split']]
+    json_files.write_json(path, results)
+    return path
 
   def metrics(self) -> metrics_log.MetricsLog:
     """Returns the log of training and validation, metrics.jsonl."""

@@ -9,7 +9,7 @@ import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
-from coke_jax.data import arrays
+from coke_jax.data import arrays, graph
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
@@ -34,7 +34,7 @@ def train_and_evaluate(
     config: the settings. If the folder contains a run, they must equal the
       settings of that run, except for the fields in `config.RUNTIME_FIELDS`.
     workdir: the path of the work folder.
-    split: `valid` or `test`.
+    split: `train`, `valid` or `test`.
     minutes: the time for a new run, from which `budget.choose` chooses
       `budget.FIELDS`. A run that continues keeps the chosen values. Default: 0,
       which means that the values of `config` are used.
@@ -52,8 +52,10 @@ def train_and_evaluate(
   """
   started = time.monotonic()
   config_lib.validate(config)
-  if split not in ('valid', 'test'):
-    raise config_lib.ConfigError(f'split is {split!r}: expected valid or test')
+  if split not in graph.SPLITS:
+    raise config_lib.ConfigError(
+      f'split is {split!r}: expected train, valid or test'
+    )
   parallel.use_compilation_cache(config.compilation_cache_dir)
   files = workdir_lib.Workdir(workdir)
   if files.exists:
@@ -110,7 +112,7 @@ def evaluate(
   Args:
     config: the settings of the run. `evaluate.batch_size` may differ.
     workdir: the path of the work folder.
-    split: `valid` or `test`.
+    split: `train`, `valid` or `test`.
 
   Returns:
     The content of `results.json`, or of `results_valid.json` for `valid`. None

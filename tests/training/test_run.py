@@ -13,9 +13,9 @@ import small
 
 import coke_jax
 from coke_jax import config as config_lib
-from coke_jax.cli import data_commands
+from coke_jax.cli import checks, data_commands
 from coke_jax.data import graph, text_files
-from coke_jax.storage import workdir
+from coke_jax.storage import layout, workdir
 from coke_jax.training import run
 
 SIDES = ('both', 'head', 'tail')
@@ -176,6 +176,25 @@ def test_a_run_that_another_process_trains_can_be_measured(trained):
     run.evaluate(config, str(folder), 'valid')
   results = json.loads((folder / 'results_valid.json').read_text())
   assert results['filter'] == ['train', 'valid', 'test']
+
+
+def test_the_training_split_can_be_ranked(trained):
+  """A model that does not fit its training data has a fault."""
+  folder, config = trained
+  results = run.evaluate(config, folder, 'train')
+  assert results == json.loads((folder / 'results_train.json').read_text())
+  assert (results['split'], results['queries']) == ('train', 60)
+  with pytest.raises(config_lib.ConfigError, match="split is 'tset'"):
+    run.train_and_evaluate(config, folder, split='tset')
+
+
+def test_output_can_replace_no_file_of_a_run(trained):
+  folder, _ = trained
+  for path in folder.iterdir():
+    if path.is_file() and not path.name.startswith('.'):
+      assert layout.is_own_file(path.name), path
+      with pytest.raises(config_lib.ConfigError, match='is a file of'):
+        checks.protect_files(str(path), '-', folder)
 
 
 def test_the_folder_alone_is_enough_to_measure_again(trained):
