@@ -172,6 +172,10 @@ def default_config() -> ml_collections.ConfigDict:
   # fraction. The checkpoint with the best filtered MRR (path queries: mean
   # quantile) is kept. There is always an evaluation at the end. 0: no others.
   train.validate_every_epochs = 10.0
+  # Queries whose MRR chooses the best checkpoint ('triples' only). 'both': all.
+  # 'head' or 'tail': those for this side. 'tail borders': those for this side
+  # with the relation `borders`; 'both' and 'head' may also have a relation.
+  train.choose_by = 'both'
   # Stop the training after this many validations in a row without a better
   # metric. 0: never stop early.
   train.early_stopping_validations = 0

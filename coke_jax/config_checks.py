@@ -119,6 +119,16 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(
+    'train.choose_by',
+    train.choose_by.partition(' ')[0] in ('both', 'head', 'tail'),
+    "'both', 'head' or 'tail', maybe followed by a space and a relation",
+  )
+  expect(
+    'train.choose_by',
+    train.choose_by == 'both' or data.kind == 'triples',
+    "'both' unless data.kind is 'triples'",
+  )
+  expect(
     'train.query_weight_power',
     train.rows == 'query' or train.query_weight_power == 1,
     "1 unless train.rows is 'query'",

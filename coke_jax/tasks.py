@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import jax.numpy as jnp
 import ml_collections
 
+from coke_jax import config as config_lib
 from coke_jax.data import (
   arrays,
   benchmarks,
@@ -66,10 +67,22 @@ class Task(Protocol):
 
 
 def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
-  """Creates the task of a config with a data set."""
+  """Creates the task of a config with a data set.
+
+  Raises:
+    config.ConfigError: `train.choose_by` names a relation that is not in the
+      valid split.
+  """
   if isinstance(data, paths_lib.PathData):
     return path_queries.PathQueries(data, config.data.max_path_length)
-  return link_prediction.LinkPrediction(data)
+  side, _, relation = config.train.choose_by.partition(' ')
+  index = data.vocabulary.relation_ids.get(relation, -1)
+  if relation and not (data.valid[:, 1] == index).any():
+    raise config_lib.ConfigError(
+      f'config.train.choose_by is {config.train.choose_by!r}: expected a '
+      'relation of the valid split'
+    )
+  return link_prediction.LinkPrediction(data, side=side, relation=relation)
 
 
 def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:

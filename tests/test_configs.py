@@ -130,12 +130,26 @@ def test_every_field_is_described():
     ('model.dropout', 1.0),
     ('model.dtype', 'float16'),
     ('evaluate.batch_size', -1),
+    ('train.choose_by', ''),
+    ('train.choose_by', 'side'),
+    ('train.choose_by', 'tails'),
+    ('data.name', 'a\udcff'),
   ],
 )
 def test_a_wrong_value_is_an_error(field, value):
   config = config_lib.default_config()
   config.update_from_flattened_dict({field: value})
   with pytest.raises(config_lib.ConfigError, match=f'config.{field} is'):
+    config_lib.validate(config)
+
+
+def test_paths_are_chosen_by_all_queries():
+  config = config_lib.default_config()
+  for chosen in ('both', 'head', 'tail', 'both r', 'tail a relation'):
+    config.train.choose_by = chosen
+    config_lib.validate(config)
+  config.data.kind = 'paths'
+  with pytest.raises(config_lib.ConfigError, match='choose_by is'):
     config_lib.validate(config)
 
 

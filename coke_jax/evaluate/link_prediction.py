@@ -28,12 +28,23 @@ class LinkPrediction:
   Attributes:
     data: the graph.
     max_length: number of tokens in a sequence: 3 (head, relation and tail).
+    side: the queries whose metric chooses the best checkpoint: `both`, `head`
+      or `tail`.
+    relation: the relation of these queries. Empty: all relations.
   """
 
   max_length = 3
 
-  def __init__(self, data: graph_lib.KnowledgeGraph):
+  def __init__(
+    self,
+    data: graph_lib.KnowledgeGraph,
+    *,
+    side: str = 'both',
+    relation: str = '',
+  ):
     self.data = data
+    self.side = side
+    self.relation = relation
 
   def training_queries(self) -> queries_lib.Queries:
     """Returns queries for the tails, then the heads, of T training triples.
@@ -174,8 +185,10 @@ class LinkPrediction:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """Returns the filtered mean reciprocal rank over heads and tails."""
-    metric: float = results['both']['mrr']
+    """Returns the filtered mean reciprocal rank of the chosen queries."""
+    if self.relation:
+      results = results['by_relation'][self.relation]
+    metric: float = results[self.side]['mrr']
     return metric
 
   def describe(self, results: dict[str, Any]) -> str:

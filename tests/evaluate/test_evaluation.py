@@ -9,6 +9,7 @@ each rank: entities whose score is within a tolerance of the gold score may
 count as better or not.
 """
 
+import itertools
 import json
 import math
 import pathlib
@@ -19,7 +20,8 @@ import numpy as np
 import pytest
 import small
 
-from coke_jax import parallel
+from coke_jax import config as config_lib
+from coke_jax import parallel, tasks
 from coke_jax.data import graph, queries
 from coke_jax.evaluate import counting as counting_lib
 from coke_jax.evaluate import device_call, link_prediction
@@ -189,6 +191,16 @@ def test_ranks_among_given_competitors(size):
   assert_ranks(ranks, *zip(*wanted, strict=True))
 
 
+def test_the_config_chooses_the_queries_that_choose_a_checkpoint():
+  made = random_graph(8)
+  config = small.config(train={'choose_by': 'tail r1'})
+  task = tasks.make_task(config, made)
+  assert (task.side, task.relation) == ('tail', 'r1')
+  config.train.choose_by = 'head a relation'
+  with pytest.raises(config_lib.ConfigError, match="is 'head a relation'"):
+    tasks.make_task(config, made)
+
+
 def test_choosing_a_checkpoint_does_not_look_at_test(counted):
   """The known answers of a validation come from train and valid only."""
   made = random_graph(8, sizes=(40, 30, 60))
@@ -201,6 +213,16 @@ def test_choosing_a_checkpoint_does_not_look_at_test(counted):
     expected = task.summarize(ranks, 'valid')
     assert results == {**expected, 'filter': list(splits)}
     assert task.choosing_metric(results) == results['both']['mrr']
+    for side, relation in itertools.product(
+      ('both', 'head', 'tail'), made.vocabulary.relations
+    ):
+      for chosen in ('', relation):
+        options = {'side': side, 'relation': chosen}
+        part = results['by_relation'][relation] if chosen else results
+        metric = link_prediction.LinkPrediction(
+          made, **options
+        ).choosing_metric(results)
+        assert metric == part[side]['mrr']
     wanted = reference(table_scores(tables, made), made, 'valid', splits)
     mean = float(np.mean(wanted[0] + wanted[1] / 2 + 1))
     assert results['both']['mean_rank'] == pytest.approx(mean)
