@@ -1,7 +1,7 @@
 """The command-line flags that only --mode=prepare uses."""
 
 from coke_jax.cli import flag_types
-from coke_jax.data import prepare, splitting
+from coke_jax.data import reading, splitting
 from coke_jax.data.formats import options
 
 _MODES = ('prepare',)
@@ -64,7 +64,7 @@ TABLE = (
     _MODES,
     'drop',
     'Equal triples of a split. drop: use only the first. keep: use all.',
-    prepare.DUPLICATES,
+    reading.DUPLICATES,
   ),
   flag_types.Flag(
     'escape_labels',

@@ -42,6 +42,13 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
   )
   if examples:
     lines.append(f'  largest hubs (places in train): {examples}')
+  if report.unseen_examples:
+    unseen = ', '.join(report.unseen_examples)
+    counts = report.unseen_labels
+    lines.append(
+      f'  labels that are not in train: {counts["valid"]:,} of valid, '
+      f'{counts["test"]:,} of test, such as {unseen}'
+    )
   if not report.relations:
     lines.append(
       '  no inverse, duplicate or symmetric relations with an overlap of at '

@@ -18,7 +18,7 @@ from coke_jax.data import relation_overlap
 
 KINDS = ('inverse', 'duplicate', 'symmetric')
 EVALUATED = ('valid', 'test')
-_NUM_NAMED_HUBS = 5
+_NUM_EXAMPLES = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +63,10 @@ class LeakReport:
       train.
     unseen_relations: split -> number of triples with a relation that is not in
       train.
+    unseen_labels: split -> number of distinct entities and relations that are
+      not in train.
+    unseen_examples: some labels of entities and relations that are in valid or
+      test but not in train.
     hubs: number of hubs, which are 1 % of the entities (at least one): those
       with the most training triples.
     hub_examples: label -> number of its places in training triples, for the
@@ -80,6 +84,8 @@ class LeakReport:
   in_train: dict[str, int]
   unseen_entities: dict[str, int]
   unseen_relations: dict[str, int]
+  unseen_labels: dict[str, int]
+  unseen_examples: tuple[str, ...]
   hubs: int
   hub_examples: dict[str, int]
   hub_share: dict[str, float]
@@ -187,8 +193,19 @@ def _labels_and_hubs(graph: graph_lib.KnowledgeGraph) -> dict[str, Any]:
     return float(is_hub[graph.split(split)[:, [0, 2]]].any(axis=1).mean())
 
   parts = {split: graph.split(split) for split in EVALUATED}
-  labels = graph.vocabulary.entities
+  labels, relations = graph.vocabulary.entities, graph.vocabulary.relations
+  unseen = {
+    split: [
+      names[i]
+      for names, columns in ((labels, [0, 2]), (relations, [1]))
+      for i in np.setdiff1d(part[:, columns], graph.train[:, columns])
+    ]
+    for split, part in parts.items()
+  }
+  examples = dict.fromkeys(label for part in unseen.values() for label in part)
   return {
+    'unseen_labels': {split: len(part) for split, part in unseen.items()},
+    'unseen_examples': tuple(examples)[:_NUM_EXAMPLES],
     'in_train': {s: graph.num_in_train(part) for s, part in parts.items()},
     'unseen_entities': {
       s: int(graph.has_unseen_entity(part).sum()) for s, part in parts.items()
@@ -199,7 +216,7 @@ def _labels_and_hubs(graph: graph_lib.KnowledgeGraph) -> dict[str, Any]:
     },
     'hubs': num_hubs,
     'hub_examples': {
-      labels[hub]: int(degree[hub]) for hub in hubs[:_NUM_NAMED_HUBS].tolist()
+      labels[hub]: int(degree[hub]) for hub in hubs[:_NUM_EXAMPLES].tolist()
     },
     'hub_share': {
       split: with_hub(split) if len(graph.split(split)) else 0.0

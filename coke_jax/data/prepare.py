@@ -3,27 +3,22 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from coke_jax.data import graph as graph_lib
 from coke_jax.data import (
-  benchmarks,
-  grouping,
   leak_table,
   leaks,
   prepared_files,
+  reading,
   splitting,
   text_files,
 )
-from coke_jax.data import graph as graph_lib
-from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.data.formats import options as options_lib
-from coke_jax.data.formats import readers
 from coke_jax.data.formats import rows as rows_lib
-
-DUPLICATES = ('drop', 'keep')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,9 +142,10 @@ def prepare(
       there is no triple for train.
     atomic_files.WriteError: a file cannot be written.
   """
-  if duplicates not in DUPLICATES:
+  if duplicates not in reading.DUPLICATES:
     raise text_files.DataError(
-      f'duplicates is {duplicates!r}: expected one of {", ".join(DUPLICATES)}'
+      f'duplicates is {duplicates!r}: expected one of '
+      f'{", ".join(reading.DUPLICATES)}'
     )
   fields = {field.name for field in dataclasses.fields(options_lib.Options)}
   if unknown := set(options) - fields:
@@ -157,19 +153,16 @@ def prepare(
       f'prepare got {", ".join(sorted(unknown))}: expected options of '
       f'{", ".join(sorted(fields))}'
     )
-  reading = options_lib.Options(columns=tuple(map(str, columns)), **options)
+  chosen = options_lib.Options(columns=tuple(map(str, columns)), **options)
   shares = splitting.Shares(valid_share, test_share, seed, keep_together)
-  parts = _parts(source, valid, test, reading)
+  parts = reading.find_parts(source, valid, test, chosen)
   if output is not None:
     prepared_files.check_folder(
       pathlib.Path(output), parts.values(), overwrite=overwrite
     )
-  words, splits, sources = _read(parts, reading, duplicates)
-  notes: list[str] = []
+  words, splits, sources, notes = reading.read(parts, chosen, duplicates)
   if len(splits) == 1:
     splits = _split(splits['train'], shares, notes)
-  if any(source.unquoted for source in sources):
-    notes += _quote_notes(words)
   empty = np.zeros((0, 3), dtype=np.int32)
   graph = graph_lib.KnowledgeGraph(
     name or _name(source),
@@ -180,76 +173,6 @@ def prepare(
   if output is not None:
     prepared.write(output, overwrite=overwrite)
   return prepared
-
-
-def _parts(
-  source: Any, valid: Any, test: Any, options: options_lib.Options
-) -> dict[str, Any]:
-  """Returns split name -> source of its triples; only train if it is split."""
-  if isinstance(source, str) and not os.path.exists(source):
-    if source not in benchmarks.names():
-      raise text_files.DataError(
-        f'{source}: no such file or folder: expected a file of triples, a '
-        'folder of splits, or the name of a data set: '
-        f'{", ".join(benchmarks.names())}'
-      )
-    source = benchmarks.locate(source)
-  if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_dir():
-    if valid is not None or test is not None:
-      raise text_files.DataError(
-        f'{source}: a folder: expected a file of train, or no valid and no test'
-      )
-    return dict(readers.find_splits(pathlib.Path(source), options))
-  given = {'train': source, 'valid': valid, 'test': test}
-  return {split: data for split, data in given.items() if data is not None}
-
-
-def _read(
-  parts: Mapping[str, Any], options: options_lib.Options, duplicates: str
-) -> tuple[
-  vocabulary_lib.Vocabulary,
-  dict[str, np.ndarray],
-  tuple[rows_lib.RowLog, ...],
-]:
-  """Reads the triples of all parts, with ids of sorted labels."""
-  entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
-  splits, logs = {}, []
-  for split, data in parts.items():
-    opened = readers.open_source(data, options)
-    triples, numbers = rows_lib.collect(opened, entities, relations, options)
-    if duplicates == 'drop':
-      triples = _distinct(triples, numbers, opened.log)
-    if split == 'train' and not len(triples):
-      raise text_files.DataError(
-        f'{opened.log.name}: no triple is left of {opened.log.rows:,} rows: '
-        f'expected at least one\n{opened.log}'
-      )
-    splits[split] = triples
-    logs.append(opened.log)
-  entity_labels, entity_places = vocabulary_lib.sort_labels(entities)
-  relation_labels, relation_places = vocabulary_lib.sort_labels(relations)
-  for split, triples in splits.items():
-    head, relation, tail = triples.T
-    splits[split] = np.stack(
-      [entity_places[head], relation_places[relation], entity_places[tail]],
-      axis=1,
-    )
-  words = vocabulary_lib.Vocabulary(entity_labels, relation_labels)
-  return words, splits, tuple(logs)
-
-
-def _distinct(
-  triples: np.ndarray, numbers: np.ndarray, log: rows_lib.RowLog
-) -> np.ndarray:
-  """Leaves out all but the first of equal triples, and counts them."""
-  group, num_groups = grouping.group_rows(triples)
-  if num_groups == len(triples):
-    return triples
-  first = np.zeros(len(triples), dtype=bool)
-  first[np.unique(group, return_index=True)[1]] = True
-  repeated = numbers[~first]
-  log.leave_out(int(repeated[0]), 'duplicate', len(repeated))
-  return triples[first]
 
 
 def _split(
@@ -269,22 +192,6 @@ def _split(
         'occurs there'
       )
   return splits
-
-
-def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
-  """Returns a note if labels of unquoted files look quoted."""
-  quoted = [
-    label
-    for label in (*words.entities, *words.relations)
-    if len(label) > 1 and label[0] == label[-1] == '"'
-  ]
-  if not quoted:
-    return []
-  return [
-    f'{len(quoted):,} labels start and end with a quote, such as '
-    f'{text_files.show_line(quoted[0])}. If the file quotes its fields, set '
-    "the option quote to '\"'"
-  ]
 
 
 def _name(source: Any) -> str:

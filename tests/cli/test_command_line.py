@@ -180,6 +180,13 @@ MISTAKES = {
     '--workdir={folder}/run',
     '--output={folder}/exported',
   ],
+  'prepare nothing': ['--mode=prepare', '--output={folder}/prepared no'],
+  'prepare bad': [
+    '--mode=prepare',
+    '--input={folder}/questions.tsv',
+    '--columns=1,2,4',
+    '--output={folder}/prepared no',
+  ],
 }
 
 # Paths and text that no file can have.
@@ -221,6 +228,13 @@ CORRECT = {
   ],
   'embed': [*EMBED, SKIP, '--output={folder}/good.npz', '--layer=0'],
   'embed, static': [*EMBED, '--output={folder}/static.npz', '--static'],
+  'prepare': [
+    '--mode=prepare',
+    '--input={folder}/questions.tsv',
+    '--header=no',
+    '--output={folder}/prepared',
+    '--test-share=0.4',
+  ],
   'help, output closed': ['>&-', '--help'],
   'name that ASCII lacks': [
     '>ascii',
@@ -380,6 +394,8 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('export, no output', ['no --output', 'a new folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
+    ('prepare nothing', ['no --input', 'a file of triples']),
+    ('prepare bad', ['questions.tsv:1: ', "no column '4'", '1 to 3']),
     ('workdir of no user', ["'~nobodyhere/x': no such user"]),
     ('workdir of no user, config', ["'~nobodyhere/x': no such user"]),
     ('long workdir', ['xxx', 'too long']),
@@ -407,7 +423,7 @@ def test_a_mistake_leaves_no_folder(outcomes, folder):
   names = {path.name for path in folder.iterdir()}
   assert 'runs' not in names
   assert not list((folder / 'empty').iterdir())
-  for name in ('no', 'states', 'states.npz', 'exported'):
+  for name in ('no', 'states', 'states.npz', 'exported', 'prepared no'):
     assert not (folder / name).exists()
   assert not [name for name in names if name.startswith('.')]
 
@@ -480,6 +496,16 @@ def test_embeddings_are_written(outcomes, folder):
     assert states['layer'] == 0
   with np.load(folder / 'static.npz', allow_pickle=False) as static:
     assert len(static['labels']) == len(static['vectors'])
+
+
+def test_triples_are_prepared(outcomes, folder):
+  assert outcomes['prepare'].out.startswith(f'{folder}/questions.tsv: 3 rows')
+  assert sorted(path.name for path in (folder / 'prepared').iterdir()) == [
+    'report.json',
+    'test.txt',
+    'train.txt',
+    'valid.txt',
+  ]
 
 
 def test_the_help_names_every_flag_and_mode(outcomes):

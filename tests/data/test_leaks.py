@@ -77,6 +77,7 @@ def brute_force(graph, threshold, min_shared):
   return found, gone
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(ROWS, ROWS, ROWS, st.floats(0.01, 1), st.integers(1, 3))
 def test_relations_by_brute_force(train, valid, test, threshold, min_shared):
   graph = make(train, valid, test)
@@ -101,6 +102,7 @@ def test_relations_by_brute_force(train, valid, test, threshold, min_shared):
   assert tests == sorted(tests, reverse=True)
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(ROWS, ROWS, ROWS)
 def test_links_and_labels_by_brute_force(train, valid, test):
   graph = make(train, valid, test)
@@ -111,6 +113,7 @@ def test_links_and_labels_by_brute_force(train, valid, test):
   hub = degree.index(max(degree))
   assert report.hubs == 1
   assert report.hub_examples == {ENTITIES[hub]: degree[hub]}
+  unseen = set()
   for split, rows in (('valid', valid), ('test', test)):
     reverse = [
       h != t and any((a, c) == (t, h) for a, _, c in train) for h, _, t in rows
@@ -127,13 +130,20 @@ def test_links_and_labels_by_brute_force(train, valid, test):
     assert report.unseen_entities[split] == sum(
       not {h, t} <= seen for h, _, t in rows
     )
+    names = {ENTITIES[e] for h, _, t in rows for e in {h, t} - seen}
+    names |= {RELATIONS[r] for _, r, _ in rows if r not in kinds}
+    assert report.unseen_labels[split] == len(names)
+    unseen |= names
     assert report.unseen_relations[split] == sum(
       r not in kinds for _, r, _ in rows
     )
     share = np.mean([hub in (h, t) for h, _, t in rows]) if rows else 0
     assert report.hub_share[split] == pytest.approx(share)
+  assert set(report.unseen_examples) <= unseen
+  assert len(report.unseen_examples) == min(5, len(unseen))
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(ROWS, ROWS, ROWS)
 def test_every_report_is_json_and_a_table(train, valid, test):
   report = leaks.find(make(train, valid, test), min_shared=1, threshold=0.2)

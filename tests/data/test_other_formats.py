@@ -18,6 +18,7 @@ def folder(tmp_path_factory):
 # ------------------------------------------------------------ data in memory
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(TRIPLES)
 def test_iterables_and_arrays(triples):
   assert read(triples)[0] == triples
@@ -34,7 +35,7 @@ def test_integer_labels():
   assert read(np.array([['1', 'r', '3']]))[0] == [('1', 'r', '3')]
 
 
-@hypothesis.settings(deadline=None)  # The first example imports pandas.
+@hypothesis.settings(deadline=None)
 @hypothesis.given(TRIPLES, st.sampled_from(['object', 'str', 'category']))
 def test_pandas(triples, dtype):
   pandas = pytest.importorskip('pandas')
@@ -235,6 +236,7 @@ def openke(folder, entities, relations, triples, name='train2id.txt'):
   return write(folder, name, f'{len(triples)}\n{"".join(lines)}')
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(TRIPLES, st.randoms())
 def test_openke(folder, triples, random):
   entities = list({e for h, _, t in triples for e in (h, t)})

@@ -83,6 +83,7 @@ def prepare_command(**changes):
   commands.COMMANDS['prepare'].function(None, '', **{**defaults, **changes})
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(TRIPLES, st.integers(0, 3))
 def test_the_written_folder_is_the_graph(folder, triples, seed):
   prepared = coke_jax.prepare(
@@ -102,6 +103,7 @@ def test_the_written_folder_is_the_graph(folder, triples, seed):
   ).any()
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(st.lists(st.tuples(AWKWARD, AWKWARD, AWKWARD), min_size=1))
 def test_escaped_labels_can_be_written_and_stay_distinct(folder, triples):
   prepared = coke_jax.prepare(
@@ -187,6 +189,18 @@ def test_a_small_split_is_noted():
   assert 'test has ' in prepared.notes[-1]
   assert 'instead of 15' in prepared.notes[-1]
   assert f'note: {prepared.notes[-1]}' in str(prepared)
+
+
+def test_a_header_that_was_read_as_a_triple_is_noted(tmp_path):
+  path = tmp_path / 'a.csv'
+  rows = ''.join(','.join(row) + '\n' for row in ring())
+  path.write_text('person,knows,friend\n' + rows)
+  (note,) = coke_jax.prepare(path).notes
+  assert f"{path}: the labels 'person', 'knows' and 'friend'" in note
+  assert coke_jax.prepare(path, header='no').notes == ()
+  assert coke_jax.prepare(path, header='yes').notes == ()
+  path.write_text(rows)
+  assert coke_jax.prepare(path).notes == ()
 
 
 def test_quoted_labels_are_noted(tmp_path):

@@ -29,6 +29,7 @@ def same_group(one, other, keep_together):
   return pairs and (keep_together == 'pairs' or r == other[1])
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(GRAPHS, SHARES)
 def test_a_split_keeps_its_promises(triples, shares):
   parts = splitting.split(triples, shares)
@@ -54,6 +55,7 @@ def test_a_split_keeps_its_promises(triples, shares):
         )
 
 
+@hypothesis.settings(deadline=None)
 @hypothesis.given(GRAPHS, SHARES, st.randoms())
 def test_the_order_of_triples_does_not_matter(triples, shares, random):
   order = list(range(len(triples)))

@@ -1,5 +1,6 @@
 """Reads CSV and TSV files, with or without quoting and column names."""
 
+import codecs
 import csv
 import itertools
 import pathlib
@@ -14,6 +15,7 @@ from coke_jax.data.formats import rows as rows_lib
 DELIMITERS = {'csv': ',', 'tsv': '\t'}
 QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HINTED = (',', '\t', ';', '|', ' ')
 
 
@@ -78,6 +80,11 @@ def read_lines(
       limit = text_files.MAX_LINE_BYTES
       while raw := stream.readline(limit + 1):
         number += 1
+        if number == 1 and raw.startswith(_UTF_16):
+          raise text_files.DataError(
+            f'{path}:1: starts with the byte-order mark of UTF-16: expected '
+            'UTF-8'
+          )
         if len(raw) > limit:
           raise text_files.DataError(
             f'{path}:{number}: {text_files.show_line(raw)}: is longer than '
@@ -181,7 +188,8 @@ def _select(
     log.header = tuple(fields)
     selection = columns_lib.by_name(fields, options, log.place(number))
   else:
-    _check_width(number, fields, delimiter, options, log)
+    log.may_have_header = options.header == 'auto'
+    _check_width(number, fields, delimiter, log)
     selection = columns_lib.by_position(width, options, log.place(number))
     split = itertools.chain([first], split)
   log.ignored_columns = selection.ignored
@@ -211,7 +219,6 @@ def _check_width(
   number: int,
   fields: list[str],
   delimiter: str,
-  options: options_lib.Options,
   log: rows_lib.RowLog,
 ) -> None:
   """Raises an error with a hint if the first row has too few fields."""

@@ -53,7 +53,12 @@ def _rows(
       value = None
     except ValueError as error:
       log.rows += 1
-      log.bad(number, text, 'not JSON', f'{error}: expected JSON')
+      log.bad(
+        number,
+        text,
+        'not JSON',
+        f'{error}: expected one JSON object or array on each line',
+      )
       continue
     if keys is None and isinstance(value, dict | list):
       keys = _keys(value, options, log, number)

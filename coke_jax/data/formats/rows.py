@@ -46,6 +46,8 @@ class RowLog:
     examples: reason -> place of the first row.
     ignored_columns: the names of the columns that were not read.
     header: the first line, if it was read as the names of columns.
+    may_have_header: whether the first row was read as a triple, without an
+      option that says so.
     unquoted: whether quotes around fields were read as part of the labels.
   """
 
@@ -57,6 +59,7 @@ class RowLog:
   examples: dict[str, str] = dataclasses.field(default_factory=dict)
   ignored_columns: tuple[str, ...] = ()
   header: tuple[str, ...] = ()
+  may_have_header: bool = False
   unquoted: bool = False
 
   def place(self, number: int) -> str:

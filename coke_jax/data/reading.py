@@ -1,0 +1,169 @@
+"""Reads the triples of files or data in memory as one labelled graph."""
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coke_jax.data import benchmarks, grouping, text_files
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.data.formats import options as options_lib
+from coke_jax.data.formats import readers
+from coke_jax.data.formats import rows as rows_lib
+
+DUPLICATES = ('drop', 'keep')
+
+
+class Read(NamedTuple):
+  """The triples of all sources.
+
+  Attributes:
+    vocabulary: the labels of all sources, sorted.
+    splits: split name -> int32 [N, 3]: head entity id, relation index, tail
+      entity id.
+    sources: the log of each source.
+    notes: remarks about labels that may have been misread.
+  """
+
+  vocabulary: vocabulary_lib.Vocabulary
+  splits: dict[str, np.ndarray]
+  sources: tuple[rows_lib.RowLog, ...]
+  notes: list[str]
+
+
+def find_parts(
+  source: Any, valid: Any, test: Any, options: options_lib.Options
+) -> dict[str, Any]:
+  """Finds the source of each split.
+
+  Args:
+    source: as in `prepare.prepare`.
+    valid: as in `prepare.prepare`.
+    test: as in `prepare.prepare`.
+    options: the options of the readers.
+
+  Returns:
+    Split name -> path of a file, or data in memory. If there is only train, it
+    contains the triples of all splits.
+
+  Raises:
+    text_files.DataError: there is no such file, folder or data set, or a folder
+      has no files of splits.
+  """
+  if isinstance(source, str) and not os.path.exists(source):
+    if source not in benchmarks.names():
+      raise text_files.DataError(
+        f'{source}: no such file or folder: expected a file of triples, a '
+        'folder of splits, or the name of a data set: '
+        f'{", ".join(benchmarks.names())}'
+      )
+    source = benchmarks.locate(source)
+  if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_dir():
+    if valid is not None or test is not None:
+      raise text_files.DataError(
+        f'{source}: a folder: expected a file of train, or no valid and no test'
+      )
+    return dict(readers.find_splits(pathlib.Path(source), options))
+  given = {'train': source, 'valid': valid, 'test': test}
+  return {split: data for split, data in given.items() if data is not None}
+
+
+def read(
+  parts: Mapping[str, Any], options: options_lib.Options, duplicates: str
+) -> Read:
+  """Reads the triples of all splits.
+
+  Args:
+    parts: split name -> source, as `find_parts` returns.
+    options: the options of the readers.
+    duplicates: 'drop' to leave out all but the first of equal triples of a
+      source, or 'keep'.
+
+  Raises:
+    text_files.DataError: a source cannot be read, or no triple of train is
+      left.
+  """
+  entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
+  splits: dict[str, np.ndarray] = {}
+  logs: list[rows_lib.RowLog] = []
+  for split, data in parts.items():
+    opened = readers.open_source(data, options)
+    triples, numbers = rows_lib.collect(opened, entities, relations, options)
+    if duplicates == 'drop':
+      triples = _distinct(triples, numbers, opened.log)
+    if split == 'train' and not len(triples):
+      raise text_files.DataError(
+        f'{opened.log.name}: no triple is left of {opened.log.rows:,} rows: '
+        f'expected at least one\n{opened.log}'
+      )
+    splits[split] = triples
+    logs.append(opened.log)
+  entity_labels, entity_places = vocabulary_lib.sort_labels(entities)
+  relation_labels, relation_places = vocabulary_lib.sort_labels(relations)
+  for split, triples in splits.items():
+    head, relation, tail = triples.T
+    splits[split] = np.stack(
+      [entity_places[head], relation_places[relation], entity_places[tail]],
+      axis=1,
+    )
+  words = vocabulary_lib.Vocabulary(entity_labels, relation_labels)
+  notes = _header_notes(words, splits, logs)
+  if any(log.unquoted for log in logs):
+    notes += _quote_notes(words)
+  return Read(words, splits, tuple(logs), notes)
+
+
+def _distinct(
+  triples: np.ndarray, numbers: np.ndarray, log: rows_lib.RowLog
+) -> np.ndarray:
+  """Leaves out all but the first of equal triples, and counts them."""
+  group, num_groups = grouping.group_rows(triples)
+  if num_groups == len(triples):
+    return triples
+  first = np.zeros(len(triples), dtype=bool)
+  first[np.unique(group, return_index=True)[1]] = True
+  repeated = numbers[~first]
+  log.leave_out(int(repeated[0]), 'duplicate', len(repeated))
+  return triples[first]
+
+
+def _header_notes(
+  words: vocabulary_lib.Vocabulary,
+  splits: Mapping[str, np.ndarray],
+  logs: list[rows_lib.RowLog],
+) -> list[str]:
+  """Returns notes if the first row of a file may be the names of columns."""
+  whole = np.concatenate(list(splits.values()))
+  entities = np.bincount(whole[:, [0, 2]].ravel(), minlength=words.num_entities)
+  relations = np.bincount(whole[:, 1], minlength=words.num_relations)
+  notes = []
+  for triples, log in zip(splits.values(), logs, strict=True):
+    if not log.may_have_header or not len(triples) or len(whole) < 3:
+      continue
+    head, relation, tail = triples[0].tolist()
+    if entities[head] == entities[tail] == relations[relation] == 1:
+      notes.append(
+        f'{log.name}: the labels {words.entities[head]!r}, '
+        f'{words.relations[relation]!r} and {words.entities[tail]!r} of the '
+        'first row occur nowhere else. If this row names the columns, set the '
+        "option header to 'yes'"
+      )
+  return notes
+
+
+def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
+  """Returns a note if labels of unquoted files look quoted."""
+  quoted = [
+    label
+    for label in (*words.entities, *words.relations)
+    if len(label) > 1 and label[0] == label[-1] == '"'
+  ]
+  if not quoted:
+    return []
+  return [
+    f'{len(quoted):,} labels start and end with a quote, such as '
+    f'{text_files.show_line(quoted[0])}. If the file quotes its fields, set '
+    "the option quote to '\"'"
+  ]
