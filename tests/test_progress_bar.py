@@ -15,6 +15,7 @@ def test_a_process_without_standard_streams_shows_no_bar(monkeypatch, names):
   for name in names:
     monkeypatch.setattr(f'sys.{name}', None)
   bar = writers.ProgressBar(0, 3)
+  bar.advance_after_compilation(1)
   bar.advance(2)
   bar.say('a line')
   bar.write(
@@ -29,6 +30,22 @@ def test_a_process_without_standard_streams_shows_no_bar(monkeypatch, names):
   progress_bar.say('another line', None)
   with progress_bar.create('reading', total=2) as shown:
     shown.update(2)
+
+
+def test_the_time_left_does_not_include_the_compilation(monkeypatch, capsys):
+  clock = [1000.0]
+  monkeypatch.setattr('tqdm.std.time', lambda: clock[0])
+  monkeypatch.setattr('time.time', lambda: clock[0])
+  bar = writers.ProgressBar(0, 100)
+  clock[0] += 3600  # the compilation
+  bar.advance_after_compilation(10)
+  assert '10/100 [00:00<?' in capsys.readouterr().err
+  clock[0] += 60
+  bar.advance(30)
+  bar.close()
+  shown = capsys.readouterr().err
+  assert '40/100 [01:00<02:00' in shown
+  assert '<2' not in shown  # hours
 
 
 def test_a_bar_without_description_is_not_shown(capsys):

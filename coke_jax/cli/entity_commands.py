@@ -12,7 +12,13 @@ from typing import Any
 import ml_collections
 
 from coke_jax import config as config_lib
-from coke_jax.cli import checks, graph_commands, input_lines, output_lines
+from coke_jax.cli import (
+  checks,
+  graph_commands,
+  input_lines,
+  output_lines,
+  streams,
+)
 from coke_jax.predict import model as model_lib
 from coke_jax.predict import questions, validation
 from coke_jax.predict.jobs import explain as explain_lib
@@ -98,7 +104,7 @@ def relations(
       **{name: getattr(record, name) for name in names},
     },
     ('line', 'head', 'relation', 'tail', *names),
-    _answered(lines, model, parse, answer),
+    _answered(lines, model, parse, answer, output),
     model.data.vocabulary,
   )
   answered = output_lines.count(lines.read - lines.skipped, 'question')
@@ -143,7 +149,7 @@ def explain(
     format,
     lambda record: record,
     ('line', 'kind', 'rank', 'score', 'evidence'),
-    _answered(lines, model, parse, answer),
+    _answered(lines, model, parse, answer, output),
     model.data.vocabulary,
   )
   explained = output_lines.count(lines.read - lines.skipped, 'fact')
@@ -175,9 +181,11 @@ def _answered(
   model: model_lib.Model,
   parse: Callable[..., Any],
   answer: Callable[[list[Any]], Iterator[tuple[dict[str, Any], Any]]],
+  output: str,
 ) -> Iterator[tuple[dict[str, Any], Any]]:
   """Yields the answers to the lines of the input, batch by batch."""
+  progress = '' if streams.on_terminal(output) else 'answering'
   for batch in lines.batches(
-    parse, model.data.vocabulary.relation_ids, model.batch_size, 'answering'
+    parse, model.data.vocabulary.relation_ids, model.batch_size, progress
   ):
     yield from answer(batch)

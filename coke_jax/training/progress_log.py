@@ -90,8 +90,9 @@ class TrainingLog:
       jax.block_until_ready(metrics)
       self._compiled = True
       self._since = time.monotonic()
-    else:
-      self._instances += sum(instances)
+      self._bar.advance_after_compilation(count)
+      return
+    self._instances += sum(instances)
     now = time.monotonic()
     if now - self._shown > _SHOW_SECONDS:
       self._shown = now

@@ -7,6 +7,7 @@ of kind `train` follows every `train.log_every_steps` steps. A record of kind
 
 import pathlib
 import sys
+import time
 from typing import Any, Protocol
 
 from coke_jax import config as config_lib
@@ -68,6 +69,20 @@ class ProgressBar:
   def advance(self, steps: int) -> None:
     """Moves the bar forward."""
     self._bar.update(steps)
+
+  def advance_after_compilation(self, steps: int) -> None:
+    """Moves the bar forward, and starts to measure the time.
+
+    The time before is not used for the speed and the estimate of the time left,
+    because the program was compiled in it.
+    """
+    bar = self._bar
+    if bar.disable:
+      return
+    bar.n += steps
+    bar.initial = bar.last_print_n = bar.n
+    bar.start_t = bar.last_print_t = time.time()
+    bar.refresh()
 
   def say(self, text: str) -> None:
     """Prints a line above the bar."""
