@@ -13,7 +13,7 @@ LEVELS = (
   {'main'},
   {'cli'},
   {'serve', 'fit'},
-  {'analysis', 'plots', 'training', 'predict'},
+  {'plots', 'training', 'predict'},
   {'tasks'},
   {'storage', 'evaluate', 'recipes'},
   {'data', 'parallel', 'config'},
@@ -21,7 +21,7 @@ LEVELS = (
   {'model', 'errors', 'progress_bar', 'version'},
 )
 # Exceptions, in which both packages have the same level: (importing, imported).
-NEIGHBOURS = {('analysis', 'predict'), ('plots', 'predict')}
+NEIGHBOURS = {('plots', 'predict')}
 
 DEVICE_WORDS = {
   'pmap',
