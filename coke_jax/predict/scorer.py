@@ -170,6 +170,33 @@ class Scorer:
 
     return self._run('all', 0, _inputs(queries), normalize)['score']
 
+  def answer_log_probabilities(
+    self, queries: queries_lib.Queries, answers: np.ndarray
+  ) -> np.ndarray:
+    """Computes the log-probabilities of M answers to each query.
+
+    Args:
+      queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
+      answers: int32 [B, M], entity ids. Programs are compiled once per M.
+
+    Returns:
+      float32 [B, M].
+
+    Raises:
+      errors.NonFiniteError: a score is NaN or infinite.
+    """
+
+    def gather(
+      params: Any, batch: device_call.DeviceBatch
+    ) -> tuple[device_call.DeviceBatch, jax.Array]:
+      logits, normalizer = self._logits(params, batch)
+      finite = jnp.isfinite(logits).all(axis=1)
+      own = jnp.take_along_axis(logits, batch['answers'], axis=1)
+      return {'score': own - normalizer}, finite
+
+    batch = {**_inputs(queries), 'answers': answers}
+    return self._run('answers', answers.shape[1], batch, gather)['score']
+
   def encode(self, tokens: np.ndarray, layer: int) -> np.ndarray:
     """Computes the hidden states of sequences after a number of blocks.
 

@@ -135,19 +135,9 @@ def plausibility(
     total=sum(map(len, both)),
   ) as bar:
     for place, asked in enumerate(both):
-      for rows, found in facts_lib.score(
-        predictor.scorer,
-        asked.relation,
-        asked.entity,
-        asked.side,
-        vocabulary,
-        bar,
-      ):
-        low, high = asked.indptr[rows.start], asked.indptr[rows.stop]
-        counts = np.diff(asked.indptr[rows.start : rows.stop + 1])
-        row = np.repeat(np.arange(len(found)), counts)
-        own = found[row, asked.answers[low:high]]
-        scores[asked.fact[low:high], place] += own
+      scores[asked.fact, place] += facts_lib.score_answers(
+        predictor.scorer, asked, vocabulary, bar
+      )
   return scores
 
 

@@ -12,6 +12,9 @@ from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import scorer as scorer_lib
 
+# Up to this number, the known answers to a question are scored together.
+FEW_ANSWERS = 16
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
@@ -228,6 +231,60 @@ def score(
     yield rows, np.array(scorer.log_probabilities(queries))
     if progress is not None:
       progress.update(rows.stop - rows.start)
+
+
+def score_answers(
+  scorer: scorer_lib.Scorer,
+  asked: Questions,
+  vocabulary: vocabulary_lib.Vocabulary,
+  progress: tqdm.tqdm | None = None,
+) -> np.ndarray:
+  """Scores the known answers to questions. Each question is scored once.
+
+  Args:
+    scorer: runs the encoder.
+    asked: the questions and their known answers.
+    vocabulary: defines the token ids.
+    progress: a progress bar that counts questions.
+
+  Returns:
+    float32 [total], the log-probability of each answer.
+
+  Raises:
+    errors.NonFiniteError: a score is NaN or infinite.
+  """
+  scores = np.empty(len(asked.answers), np.float32)
+  counts = np.diff(asked.indptr)
+  # The answers to most questions fit into a few columns. Then no scores of all
+  # entities are copied from the devices.
+  few = counts <= FEW_ANSWERS
+  width: int = scorer.model.max_length
+  for start in range(0, int(few.sum()), scorer.batch_size):
+    rows = np.flatnonzero(few)[start : start + scorer.batch_size]
+    places = asked.indptr[rows][:, None] + np.arange(FEW_ANSWERS)
+    real = places < asked.indptr[rows + 1][:, None]
+    answers = asked.answers[np.where(real, places, 0)]
+    queries = to_queries(
+      asked.relation[rows], asked.entity[rows], asked.side, vocabulary, width
+    )
+    found = scorer.answer_log_probabilities(queries, answers)
+    scores[places[real]] = found[real]
+    if progress is not None:
+      progress.update(len(rows))
+  many = np.flatnonzero(~few)
+  for batch, found in score(
+    scorer,
+    asked.relation[many],
+    asked.entity[many],
+    asked.side,
+    vocabulary,
+    progress,
+  ):
+    rows = many[batch]
+    row = np.repeat(np.arange(len(rows)), counts[rows])
+    places = grouping.ranges(asked.indptr[rows], counts[rows])
+    scores[places] = found[row, asked.answers[places]]
+  return scores
 
 
 def _edges(data: arrays.DataSet, split: str) -> np.ndarray:

@@ -7,6 +7,7 @@ import pytest
 import small
 
 import coke_jax
+from coke_jax.predict.jobs import facts as facts_lib
 
 
 @pytest.fixture(scope='module')
@@ -84,6 +85,18 @@ def test_ranks_and_what_was_expected(model):
       answers = model.predict(question, top=2, new_only=True, exclude_own=True)
       assert expected == tuple(answer.label for answer in answers)
   assert model.audit(top=1, expected=0)[0].expected_heads == ()
+
+
+@pytest.mark.parametrize('few', [0, 1, 2])
+def test_questions_with_many_answers_have_the_same_scores(few, monkeypatch):
+  model = small.table_model()
+  expected = model.audit(top=1000)
+  monkeypatch.setattr(facts_lib, 'FEW_ANSWERS', few)
+  found = model.audit(top=1000)
+  assert {one.fact for one in found} == {one.fact for one in expected}
+  scores = {one.fact: one.score for one in expected}
+  for one in found:
+    assert one.score == pytest.approx(scores[one.fact], abs=1e-5)
 
 
 def test_small_batches_give_the_same_facts(model):
