@@ -1,10 +1,13 @@
 """Methods of a trained model for questions about a whole graph."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from coke_jax.data import arrays, graph
+from coke_jax.evaluate import link_prediction, path_queries
+from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.predict import parser as parser_lib
 from coke_jax.predict import predictor as predictor_lib
 from coke_jax.predict import questions, records, validation
@@ -19,6 +22,7 @@ class GraphMethods:
 
   Attributes:
     data: labels and splits.
+    max_path_length: maximum number of relations in a training path.
     parser: converts labels to ids.
     predictor: computes predictions for ids in batches.
     calibration: converts scores to probabilities. None before `calibrate`, if
@@ -26,9 +30,47 @@ class GraphMethods:
   """
 
   data: arrays.DataSet
+  max_path_length: int
   parser: parser_lib.Parser
   predictor: predictor_lib.Predictor
   calibration: calibrate_lib.Calibration | None = None
+
+  def evaluate(
+    self, split: str = 'test', *, progress: bool = False
+  ) -> dict[str, Any]:
+    """Ranks a split as `--mode=evaluate` does.
+
+    Args:
+      split: `train`, `valid` or `test`.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The content of `results.json` without `step`. For triples, `both`, `head`
+      and `tail` are the filtered metrics, such as `mrr` and `hits@10`. For
+      paths, the main metric is `mean_quantile`.
+
+    Raises:
+      QuestionError: the split is unknown or empty.
+      NonFiniteError: a score is NaN or infinite.
+    """
+    validation.check_splits((split,))
+    if not len(self.data.split(split)):
+      raise questions.QuestionError(
+        f'split is {split!r}: expected a split that is not empty'
+      )
+    task: link_prediction.LinkPrediction | path_queries.PathQueries
+    if isinstance(self.data, graph.KnowledgeGraph):
+      task = link_prediction.LinkPrediction(self.data)
+    else:
+      task = path_queries.PathQueries(self.data, self.max_path_length)
+    scorer = self.predictor.scorer
+    return task.evaluate(
+      ranker_lib.Ranker(scorer.model),
+      scorer.params,
+      split,
+      choosing=False,
+      progress=f'ranking {split}' if progress else '',
+    )
 
   def discover(
     self,

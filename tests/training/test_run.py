@@ -188,6 +188,17 @@ def test_the_training_split_can_be_ranked(trained):
     run.train_and_evaluate(config, folder, split='tset')
 
 
+def test_a_loaded_model_evaluates_itself(trained):
+  folder, config = trained
+  model = coke_jax.load(folder)
+  for split in ('test', 'train'):
+    expected = run.evaluate(config, folder, split)
+    expected.pop('step')
+    assert model.evaluate(split) == expected
+  with pytest.raises(coke_jax.QuestionError, match=r"split.*'tset'"):
+    model.evaluate('tset')
+
+
 def test_output_can_replace_no_file_of_a_run(trained):
   folder, _ = trained
   for path in folder.iterdir():
