@@ -23,7 +23,7 @@ CONFIGS = {
   'example': ('countries', 0.49),
   'fb15k': ('FB15k', 10.58),
   'fb15k237': ('FB15k-237', 10.19),
-  'fb15k237_cpu': ('FB15k-237', 5.45),
+  'fb15k237_cpu': ('FB15k-237', 15.92),
   'kinship': ('Kinship', 0.58),
   'nations': ('Nations', 0.59),
   'own_graph': ('mine', 1.09),

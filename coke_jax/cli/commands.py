@@ -13,8 +13,8 @@ from coke_jax.cli import (
   entity_commands,
   graph_commands,
   model_commands,
+  train_command,
 )
-from coke_jax.training import run
 
 
 class Command(NamedTuple):
@@ -37,9 +37,10 @@ class Command(NamedTuple):
 
 COMMANDS = {
   'train': Command(
-    run.train_and_evaluate,
+    train_command.train,
     'Train in --workdir, or continue a training there. Then evaluate the best '
     'checkpoint on --split.',
+    needs_config=False,
   ),
   'evaluate': Command(
     model_commands.evaluate,

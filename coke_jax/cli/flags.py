@@ -31,6 +31,15 @@ TABLE = (
     ('train', 'valid', 'test'),
   ),
   Flag(
+    'data',
+    ('train',),
+    '',
+    'Triples to train on, instead of the files of config.data: a file or '
+    'folder that --mode=prepare accepts, or the name of a data set. A single '
+    'file is split into train, valid and test. Without --config, the settings '
+    'are chosen by the number of entities.',
+  ),
+  Flag(
     'minutes',
     ('train',),
     0.0,

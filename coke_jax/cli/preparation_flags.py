@@ -20,7 +20,7 @@ TABLE = (
     '',
     'Columns of head, relation and tail, separated by commas: names such as '
     'subject,predicate,object, or positions such as 1,3,2. Other columns are '
-    'not read. Default: the usual names, or the only three columns.',
+    'not read. Default: the usual names, or all columns if there are three.',
   ),
   flag_types.Flag(
     'column_delimiter',

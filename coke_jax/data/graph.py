@@ -12,7 +12,7 @@ SPLITS = ('train', 'valid', 'test')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-  """The triples of three splits, one for each line, in the order of the files.
+  """The triples of three splits, in the order of the lines of the files.
 
   Attributes:
     name: the name of the graph in results.

@@ -41,14 +41,13 @@ def warnings(
   for name, labels in (('entity', entities), ('relation', relations)):
     if special := [label for label in _SPECIAL if label in labels]:
       found.append(
-        f'{_shown(special)}: the label of one {name} each, and of a special '
-        'token in files of embeddings: expected other labels'
+        f'{name} labels {_shown(special)}: special tokens have the same labels '
+        'in files of embeddings: expected other labels'
       )
     if split := [label for label in labels if '\t' in label or '\r' in label]:
       found.append(
-        f'{_shown(split)}: the label of one {name} each contains a tab or '
-        'carriage return: expected --delimiter to ask about it, and '
-        '--format=jsonl to write it'
+        f'{name} labels with a tab or carriage return: {_shown(split)}: '
+        'expected --delimiter in questions, and --format=jsonl for answers'
       )
   delimited = [
     label
@@ -57,9 +56,9 @@ def warnings(
   ]
   if delimited:
     found.append(
-      f'{_shown(delimited)}: the label of one relation each contains '
-      f'{relation_delimiter!r}, which separates the relations of a path: '
-      'expected another data.relation_delimiter'
+      f'relation labels with {relation_delimiter!r}, which separates the '
+      f'relations of a path: {_shown(delimited)}: expected another '
+      'data.relation_delimiter'
     )
   return found
 

@@ -113,7 +113,7 @@ class PathSet:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PathData:
-  """The paths of three splits, one for each line, in the order of the files.
+  """The paths of three splits, in the order of the lines of the files.
 
   Attributes:
     name: the name of the data set in results.

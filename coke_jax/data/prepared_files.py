@@ -62,7 +62,7 @@ def write(
   """Writes train.txt, valid.txt, test.txt and report.json.
 
   All files are written completely before the first file is replaced. If the
-  process ends in between, train.txt is missing.
+  process ends during the replacement, train.txt is missing.
 
   Args:
     folder: the folder, which is created if it does not exist.

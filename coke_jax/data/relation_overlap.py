@@ -11,14 +11,14 @@ from coke_jax.data import grouping
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-  """M pairs of relations of which one gives away the other.
+  """M pairs of relations that give each other away, see `leaks`.
 
   Attributes:
-    first: int32 [M], the smaller relation.
-    second: int32 [M], the larger relation, or the same.
-    shared: int64 [M].
-    overlap: float64 [M].
-    matrix: bool [R, R], the same pairs as a symmetric matrix.
+    first: int32 [M], the relation with the smaller index.
+    second: int32 [M], the other relation. It can be the same one.
+    shared: int64 [M], as in `leaks.RelationLeak`.
+    overlap: float64 [M], as in `leaks.RelationLeak`.
+    matrix: int32 [R, R], the same pairs as a symmetric matrix of 0 and 1.
   """
 
   first: np.ndarray
@@ -31,8 +31,8 @@ class Rules:
     """Counts the hits of each rule.
 
     Args:
-      relation: int [N], the relation of each triple given away.
-      other: int [N], the relation of the training triple.
+      relation: int [N], the relation of the triple that each hit gives away.
+      other: int [N], the relation of the training triple behind each hit.
 
     Returns:
       int64 [M].
@@ -52,7 +52,7 @@ class Rules:
 
 
 class Pairs:
-  """The relations of each ordered pair of entities."""
+  """The relations between each ordered pair of entities."""
 
   def __init__(self, graph: graph_lib.KnowledgeGraph):
     triples = graph.triples(*graph_lib.SPLITS)
@@ -81,14 +81,15 @@ class Pairs:
     )
 
   def in_train(self, split: str, *, reverse: bool) -> scipy.sparse.csr_array:
-    """Returns the relations in train between the entities of each triple.
+    """Finds the training relations between the two entities of each triple.
 
     Args:
       split: a split with N triples.
-      reverse: whether from tail to head. Loops then have none.
+      reverse: whether to look for relations from tail to head. Triples from an
+        entity to itself then get no relation.
 
     Returns:
-      bool [N, R].
+      int32 [N, R], 1 for each relation that was found.
     """
     forward, backward, loop = self._of_split[split]
     if not reverse:
@@ -101,15 +102,15 @@ class Pairs:
   def overlaps(
     self, swapped: bool, threshold: float, min_shared: int, *, diagonal: bool
   ) -> Rules:
-    """Returns the relations whose pairs overlap enough.
+    """Returns the pairs of relations with enough entity pairs in common.
 
     Args:
-      swapped: whether the pairs of one relation are swapped. Loops are then
-        left out.
+      swapped: whether the entity pairs of one relation are swapped. Triples
+        from an entity to itself are then left out.
       threshold: as in `leaks.find`.
       min_shared: as in `leaks.find`.
-      diagonal: whether a relation is compared with itself only. Default: with
-        all others.
+      diagonal: whether to compare every relation only with itself. If not, it
+        is compared with all other relations.
     """
     left = self._open if swapped else self._all
     right = self._swapped if swapped else self._all

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import matplotlib.figure
 import numpy as np
 import pykeen.evaluation
@@ -165,10 +166,10 @@ def rank(
     counts = np.diff(indptr[start : start + len(scores) + 1])
     first = indptr[start]
     result, finite = counting.count_filtered(
-      scores,
-      queries.indices[rows],
-      np.repeat(np.arange(len(scores)), counts),
-      indices[first : first + counts.sum()],
+      jnp.asarray(scores),
+      jnp.asarray(queries.indices[rows]),
+      jnp.asarray(np.repeat(np.arange(len(scores)), counts)),
+      jnp.asarray(indices[first : first + counts.sum()]),
     )
     assert np.asarray(finite).all()
     found.append(

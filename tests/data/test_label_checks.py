@@ -55,10 +55,10 @@ def test_as_many_relations_as_triples(tmp_path):
   ('head', 'relation', 'expected'),
   [
     ('?', 'r', "'?' is the label of an entity"),
-    ('[MASK]', 'r', "'[MASK]': the label of one entity"),
-    ('a', '[PAD]', "'[PAD]': the label of one relation"),
-    ('a\rb', 'r', "'a\\rb': the label of one entity each contains a tab"),
-    ('a', 'r,s', "'r,s': the label of one relation each contains ','"),
+    ('[MASK]', 'r', "entity labels '[MASK]': special tokens"),
+    ('a', '[PAD]', "relation labels '[PAD]': special tokens"),
+    ('a\rb', 'r', "entity labels with a tab or carriage return: 'a\\rb'"),
+    ('a', 'r,s', "relation labels with ',', which separates"),
   ],
 )
 def test_labels_with_a_second_meaning(tmp_path, head, relation, expected):

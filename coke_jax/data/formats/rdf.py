@@ -103,13 +103,13 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: random name -> number of the blank nodes without a name. New ones
-      are added. None: all names are those of the file.
+    anonymous: maps the random names of blank nodes that have no name in the
+      file to numbers. New names are added. None: every node has a name.
   """
   if isinstance(node, library.NamedNode):
     return str(node.value)
   if isinstance(node, library.BlankNode):
-    # pyoxigraph names blank nodes without a name at random.
+    # pyoxigraph gives random names to blank nodes that have none.
     if anonymous is not None and _ANONYMOUS.fullmatch(node.value):
       return f'_:[{anonymous.setdefault(node.value, len(anonymous) + 1)}]'
     return f'_:{node.value}'

@@ -46,9 +46,9 @@ class RowLog:
     examples: reason -> place of the first row.
     ignored_columns: the names of the columns that were not read.
     header: the first line, if it was read as the names of columns.
-    may_have_header: whether the first row was read as a triple, without an
-      option that says so.
-    unquoted: whether quotes around fields were read as part of the labels.
+    may_have_header: whether the first row was read as a triple, although it may
+      be a header, because no option states whether there is one.
+    unquoted: whether quotes around fields were kept as part of the labels.
   """
 
   name: str
@@ -150,7 +150,7 @@ def collect(
       'stop'.
   """
   log = source.log
-  # The ids of raw values that were checked before. Their keys are texts.
+  # The ids of raw values that are text and were checked before.
   entity_ids: dict[Any, int] = {}
   relation_ids: dict[Any, int] = {}
   flat, numbers = array.array('i'), array.array('q')
@@ -274,5 +274,5 @@ def _show(value: Any) -> str:
   if isinstance(value, str | bytes):
     return text_files.show_line(value)
   text = repr(value)
-  # Other lines of a long repr, for example of an array, are not shown.
+  # A long repr, for example of an array, is cut.
   return text if len(text) <= 200 else f'{text[:200]}...'
