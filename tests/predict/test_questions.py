@@ -162,7 +162,8 @@ def test_one_or_several():
   assert validation.is_single('text')
   assert not validation.is_single([one])
   assert not validation.is_single([])
-  for wrong in (None, 3, iter([one]), {one}):
+  assert validation.as_list(iter([one])) == [one]
+  for wrong in (None, 3, {one}):
     with pytest.raises(questions.QuestionError, match='or a list of such'):
       validation.as_list(wrong)
 
