@@ -1,5 +1,6 @@
 """Times the steps of a training, on real batches and without compilation."""
 
+import dataclasses
 import itertools
 import math
 import time
@@ -194,16 +195,17 @@ def by_length(
 ) -> dict[int, batches_lib.TrainingSet]:
   """Splits a training set by sequence length."""
   queries = training_set.queries
+  weight = training_set.answer_weight
   lengths = (queries.tokens != training_set.pad_id).sum(axis=1)
   found = sorted(set(lengths.tolist()))
   if len(found) == 1:
     return {found[0]: training_set}
   return {
-    length: batches_lib.TrainingSet(
-      queries.take(lengths == length),
-      training_set.batch_size,
-      training_set.pad_id,
-      training_set.seed,
+    length: dataclasses.replace(
+      training_set,
+      queries=queries.take(lengths == length),
+      chunk_size=1,
+      answer_weight=None if weight is None else weight[lengths == length],
     )
     for length in found
   }

@@ -460,7 +460,7 @@ def test_environment_of_a_process():
 def test_each_length_is_timed_by_itself():
   config, task = tiny_task(paths=True)
   whole = setup_lib.build_training_set(
-    config, task.training_queries(), task.data.vocabulary.pad_id
+    config, task.training_queries(), task.data.vocabulary
   )
   parts = stopwatch.by_length(whole)
   assert parts.keys() == {3, 4}
@@ -471,7 +471,7 @@ def test_each_length_is_timed_by_itself():
     assert {b['tokens'].shape for b in part.epoch(0)} == {(32, length)}
   config, task = tiny_task(paths=False)
   whole = setup_lib.build_training_set(
-    config, task.training_queries(), task.data.vocabulary.pad_id
+    config, task.training_queries(), task.data.vocabulary
   )
   assert stopwatch.by_length(whole) == {3: whole}
 
@@ -497,7 +497,7 @@ class FakeStepper:
 def test_a_round_weighs_lengths_as_an_epoch_does(monkeypatch):
   config, task = tiny_task(paths=True)
   whole = setup_lib.build_training_set(
-    config, task.training_queries(), task.data.vocabulary.pad_id
+    config, task.training_queries(), task.data.vocabulary
   )
   clock = [0.0]
   monkeypatch.setattr(stopwatch.time, 'perf_counter', lambda: clock[0])
