@@ -2,9 +2,11 @@
 
 python -m coke_jax.main --config=configs/codex_s.py
 
-Takes 2 minutes on two CPU cores. Test split: MRR .458, hits@1 .359, hits@10
-.638. The settings go beyond the paper; see docs/learning.md. The graph is
-downloaded from https://github.com/tsafavi/codex.
+Trains six models side by side. Takes 7 minutes on two CPU cores with bfloat16
+instructions. Test split: MRR .480, hits@1 .382, hits@10 .668. One model
+(--config.model.num_members=1) has an MRR of .458. The settings go beyond the
+paper; see docs/learning.md. The graph is downloaded from
+https://github.com/tsafavi/codex.
 """
 
 import ml_collections
@@ -15,4 +17,7 @@ from coke_jax import recipes
 def get_config() -> ml_collections.ConfigDict:
   config = recipes.one_block()
   config.data.name = 'CoDEx-S'
+  config.model.dtype = 'bfloat16'
+  config.model.num_members = 6
+  config.train.validate_every_epochs = 20.0
   return config

@@ -2,7 +2,11 @@
 
 python -m coke_jax.main --config=configs/fb15k237_cpu.py
 
-TO BE MEASURED
+Trains four models side by side. They have no blocks: each is ComplEx with the
+N3 penalty. The training took 18 minutes on one core, while other programs ran
+on the other core. Test split: MRR .333, hits@1 .242, hits@10 .513. The settings
+go beyond the paper; see docs/learning.md. The graph is downloaded from
+https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections

@@ -2,10 +2,10 @@
 
 python -m coke_jax.main --config=configs/kinship.py
 
-Takes a minute on two CPU cores. Test split: MRR .864, hits@1 .784, hits@10
-.988. The data are from Denham (1973). The settings go beyond the paper; see
-docs/learning.md. The graph is downloaded from
-https://github.com/TimDettmers/ConvE.
+Trains four models side by side. Takes 1.4 minutes on two CPU cores with
+bfloat16 instructions. Test split: MRR .888, hits@1 .821, hits@10 .987. The data
+are from Denham (1973). The settings go beyond the paper; see docs/learning.md.
+The graph is downloaded from https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections
@@ -16,7 +16,9 @@ from coke_jax import recipes
 def get_config() -> ml_collections.ConfigDict:
   config = recipes.one_block()
   config.data.name = 'Kinship'
-  config.train.num_epochs = 200.0
+  config.model.dtype = 'bfloat16'
+  config.model.num_members = 4
+  config.train.num_epochs = 100.0
   config.train.embedding_learning_rate_factor = 5.0
   config.train.validate_every_epochs = 20.0
   return config

@@ -62,7 +62,12 @@ def check(found, words):
     ({}, {}),
     ({'dtype': 'bfloat16'}, {'rows': 'query'}),
     (
-      {'dtype': 'bfloat16', 'num_members': 2, 'composition': 'rotation'},
+      {
+        'dtype': 'bfloat16',
+        'num_layers': 1,
+        'num_members': 2,
+        'composition': 'rotation',
+      },
       {'rows': 'query', 'candidates': 4, 'n3_penalty': 0.1},
     ),
     ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
