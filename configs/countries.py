@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/countries.py
 
-Takes 80 seconds on two CPU cores. Test split: MRR .437, hits@1 .304, hits@10
-.726. The settings go beyond the paper; see docs/learning.md. The facts are from
+Takes 80 seconds on two CPU cores. Test split: MRR .425, hits@1 .285, hits@10
+.711. The settings go beyond the paper; see docs/learning.md. The facts are from
 the Python package countryinfo; see coke_jax/data/countries/README.md.
 """
 
