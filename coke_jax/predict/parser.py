@@ -1,6 +1,6 @@
 """Converts labels to questions, facts and token ids of one vocabulary."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -137,14 +137,7 @@ class Parser:
       questions.QuestionError: the label is not a string or is unknown. The
         message lists the closest known labels.
     """
-    if not isinstance(label, str):
-      raise questions.QuestionError(
-        f'{validation.short(label)}: expected a label, a string'
-      )
-    try:
-      return self.vocabulary.entity_id(label)
-    except KeyError as error:
-      raise questions.QuestionError(error.args[0]) from None
+    return _find(label, self.vocabulary.entity_id)
 
   def relation(self, label: str) -> int:
     """Returns the index of a relation.
@@ -153,14 +146,7 @@ class Parser:
       questions.QuestionError: the label is not a string or is unknown. The
         message lists the closest known labels.
     """
-    if not isinstance(label, str):
-      raise questions.QuestionError(
-        f'{validation.short(label)}: expected a label, a string'
-      )
-    try:
-      return self.vocabulary.relation_id(label)
-    except KeyError as error:
-      raise questions.QuestionError(error.args[0]) from None
+    return _find(label, self.vocabulary.relation_id)
 
   def _relations(
     self, labels: questions.Labels, hints: bool
@@ -224,3 +210,15 @@ class Parser:
     except KeyError as error:
       shown = validation.short_labels(labels)
       raise questions.QuestionError(f'{shown}: {error.args[0]}') from None
+
+
+def _find(label: str, find: Callable[[str], int]) -> int:
+  """Applies a lookup, whose KeyError becomes a QuestionError."""
+  if not isinstance(label, str):
+    raise questions.QuestionError(
+      f'{validation.short(label)}: expected a label, a string'
+    )
+  try:
+    return find(label)
+  except KeyError as error:
+    raise questions.QuestionError(error.args[0]) from None

@@ -13,6 +13,7 @@ import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import parallel, tasks
+from coke_jax.data import batches
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
@@ -63,7 +64,7 @@ def choose(
 
   Args:
     config: the recipe. `train.num_epochs` is the number of epochs that it needs
-      for its best result.
+      for its best result. `model.num_members` is not used.
     task: the task with its data.
     minutes: the time for the whole training with its evaluations.
     started: the value of `time.monotonic()` from which the time is counted.
@@ -77,6 +78,7 @@ def choose(
     raise config_lib.ConfigError(f'minutes is {minutes:g}: expected above 0')
   started = time.monotonic() if started is None else started
   config = config.copy_and_resolve_references()
+  config.model.num_members = 1  # The times are those of one member.
   setup = setup_lib.Setup(config, task)
   step_seconds, compile_seconds = _time_steps(setup)
   evaluation = _time_evaluation(setup)
@@ -122,27 +124,17 @@ def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
   state = parallel.replicate(setup.init_state())
   key = parameters.dropout_key(0)
   size = setup.config.train.steps_per_call
-  epoch = list(_first(setup, size))
+  chunk = next(
+    batches.chunks(setup.training_set.epoch(0), size, lambda _: False)
+  )
   seconds = []
   for _ in range(1 + _MEASURED_CALLS):
     start = time.monotonic()
-    state, _ = setup.train_step(state, epoch, key)
+    state, _ = setup.train_step(state, chunk, key)
     jax.block_until_ready(state)
     seconds.append(time.monotonic() - start)
   call = min(seconds[1:])
-  return call / len(epoch), seconds[0] - call
-
-
-def _first(setup: setup_lib.Setup, count: int) -> list:
-  """Returns the first batches of an epoch that have the same shape."""
-  found: list = []
-  for batch in setup.training_set.epoch(0):
-    if len(found) == count:
-      break
-    if found and batch['tokens'].shape != found[0]['tokens'].shape:
-      break
-    found.append(batch)
-  return found
+  return call / len(chunk), seconds[0] - call
 
 
 def _time_evaluation(setup: setup_lib.Setup) -> float:

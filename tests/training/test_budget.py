@@ -70,6 +70,21 @@ def test_more_time_gives_more_members(task, config, times):
   assert members[-1] == budget.MAX_MEMBERS
 
 
+def test_one_member_is_timed(task, config, monkeypatch):
+  timed = []
+
+  def time_steps(setup):
+    timed.append(setup.config.model.num_members)
+    return 0.01, 0.0
+
+  monkeypatch.setattr(budget, '_time_steps', time_steps)
+  monkeypatch.setattr(budget, '_time_evaluation', lambda _: 0.0)
+  expected = budget.choose(config, task, 0.5).config
+  config.model.num_members = 6
+  assert budget.choose(config, task, 0.5).config == expected
+  assert timed == [1, 1]
+
+
 @pytest.mark.parametrize('minutes', [0.0, -1.0, float('nan')])
 def test_a_time_must_be_positive(task, config, minutes):
   with pytest.raises(config_lib.ConfigError, match='minutes is'):
