@@ -5,6 +5,7 @@ data.safetensors   train, valid and test as ids
 config.json        the settings
 vocabulary.json    entity and relation labels, in the order of their ids
 results.json       test metrics of this checkpoint, if they were computed
+calibration.json   the calibration of this checkpoint, if there is one
 SHA256SUMS         the checksums of the other files
 
 None of these formats can contain code, and reading them does not need orbax.
@@ -30,6 +31,7 @@ import safetensors.numpy
 from coke_jax import errors, parallel, tasks, version
 from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.model import parameters
+from coke_jax.predict import calibration_files
 from coke_jax.storage import checksums, json_files
 from coke_jax.storage import workdir as workdir_lib
 
@@ -80,6 +82,7 @@ def write(
     atomic_files.WriteError: the target cannot be written.
     workdir.WorkdirError: the work folder contains no run, or a damaged one.
     checkpoints.CheckpointError: there is no usable checkpoint.
+    calibration_files.CalibrationError: calibration.json is damaged.
   """
   goal = user_paths.expand(target).absolute()
   if goal.exists() and not (goal.is_dir() and not any(goal.iterdir())):
@@ -93,6 +96,7 @@ def write(
   model = tasks.build_model(config, data.vocabulary, task.max_length)
   params, step = workdir.best_params(parameters.param_shapes(model))
   results = _results_of(workdir, step)
+  calibration = calibration_files.read(workdir.folder, params)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
     with atomic_files.writing(goal):
@@ -103,6 +107,8 @@ def write(
       json_files.write_vocabulary(unfinished / _VOCABULARY, data.vocabulary)
       if results is not None:
         json_files.write_json(unfinished / _RESULTS, results)
+      if calibration is not None:
+        calibration_files.write(unfinished, calibration, params)
       checksums.write(unfinished)
       read(unfinished)
       unfinished.rename(goal)

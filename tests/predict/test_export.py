@@ -22,7 +22,8 @@ from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import arrays, atomic_files, graph, walks
 from coke_jax.model import parameters
-from coke_jax.predict import export
+from coke_jax.predict import calibration_files, export
+from coke_jax.predict.jobs import calibrate
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, json_files, workdir
 from coke_jax.training import progress as progress_lib
@@ -189,6 +190,21 @@ def test_metrics_of_another_checkpoint_are_not_exported(
   assert {path.name for path in (tmp_path / 'model').iterdir()} == (
     FILES - {'results.json'}
   )
+
+
+def test_the_calibration_of_the_checkpoint_is_exported(triples, tmp_path):
+  run = shutil.copytree(triples[0], tmp_path / 'run')
+  calibration = calibrate.Calibration('valid', (-9.0, -1.0), (0, 3), (40, 5))
+  _, _, params, _ = export.read(triples[1])
+  calibration_files.write(run, calibration, params)
+  export.write(run, tmp_path / 'model')
+  loaded = coke_jax.load(tmp_path / 'model')
+  assert loaded.calibration == calibration
+  assert content(tmp_path / 'model').keys() == FILES | {'calibration.json'}
+  others = jax.tree.map(lambda leaf: leaf + 1, params)
+  calibration_files.write(run, calibration, others)
+  export.write(run, tmp_path / 'of other parameters')
+  assert content(tmp_path / 'of other parameters').keys() == FILES
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
