@@ -1,15 +1,16 @@
 """Samples the entities that the softmax of a training step ranges over.
 
-With very many entities, most of the time of a step is spent on logits of
-entities that are no answer. A step then scores all answers of its batch and a
-uniform sample of the other entities. Each sampled entity counts as often as is
-needed to represent all entities that are no answer in the batch. The estimate
-of a sum over all entities is unbiased.
+In a graph with very many entities, a training step spends most of its time on
+the logits of entities that are not answers. If candidates are sampled, a step
+scores all answers of its batch and a uniform sample of the other entities. The
+weights of the sampled entities are equal, and their sum is the number of
+entities that are not answers. So a weighted sum over the candidates is an
+unbiased estimate of the sum over all entities.
 """
 
 import numpy as np
 
-# At least this share of the candidates are sampled entities.
+# Minimum share of the sampled entities among the candidates.
 _MIN_SAMPLED = 0.25
 
 
@@ -24,18 +25,18 @@ def sample_candidates(
   Args:
     answers: int32 [B, M], the answers in the batch. Negative ids are padding.
     num_entities: V.
-    size: the number of candidates. If less than a quarter of them could be
-      sampled, because the batch has many answers, the number is doubled. It is
-      at most V.
+    size: the number of candidates. If the batch has so many answers that less
+      than a quarter of the candidates would be sampled entities, the number is
+      doubled. It never exceeds V.
     generator: draws the sample.
 
   Returns:
     A dictionary of:
-      `candidates`: int32 [1, C], distinct entities. The first ones are all
-        answers of the batch.
-      `candidate_weight`: float32 [1, C], 1 for answers. For sampled entities,
-        the number of entities that are no answer, divided by the number of
-        sampled ones. The sum is V.
+      `candidates`: int32 [1, C], distinct entities: first all answers of the
+        batch, then the sampled entities.
+      `candidate_weight`: float32 [1, C]. The weight of an answer is 1. The
+        weight of a sampled entity is the number of entities that are not
+        answers, divided by the number of sampled entities. The sum is V.
       `answers`: int32 [B, M], the answers as indices of `candidates`.
   """
   distinct = np.unique(answers[answers >= 0])
@@ -61,13 +62,13 @@ def _sample_others(
   size: int,
   generator: np.random.Generator,
 ) -> np.ndarray:
-  """Samples distinct entities until there are `size` with the excluded ones."""
+  """Samples `size - len(excluded)` distinct entities that are not excluded."""
   others = np.ones(num_entities, dtype=bool)
   others[excluded] = False
   count = size - len(excluded)
   if 2 * size > num_entities:
     return generator.permutation(np.flatnonzero(others))[:count]
-  # For a small share of many entities, a permutation would take longer.
+  # If few of many entities are sampled, this is faster than a permutation.
   found = np.zeros(0, np.int64)
   while len(found) < count:
     drawn = generator.integers(0, num_entities, 2 * count)

@@ -1,6 +1,11 @@
 """Array functions: groups of equal rows, row offsets, ranges of integers."""
 
+from typing import NamedTuple
+
 import numpy as np
+
+# Number of rows that `RowFinder` compares at a time.
+_ROWS_PER_PART = 1 << 20
 
 
 def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
@@ -13,14 +18,117 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
     int64 [N]: the group of each row. Equal rows have the same group.
     The number of groups.
   """
+  steps, group = _pack(rows)
+  return group, steps[-1].num_groups if steps else min(len(rows), 1)
+
+
+class RowFinder:
+  """Finds the rows of other arrays that are equal to one of N given rows.
+
+  Attributes:
+    group: int64 [N], the number of each given row among the distinct given
+      rows, as in `group_rows`.
+    num_groups: the number of distinct given rows.
+  """
+
+  def __init__(self, rows: np.ndarray):
+    """Sorts the given rows.
+
+    Args:
+      rows: non-negative integers [N, K], K >= 1.
+    """
+    self._steps, self.group = _pack(rows)
+    self.num_groups = self._steps[-1].num_groups
+
+  def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finds rows that are equal to a given row.
+
+    Args:
+      rows: non-negative integers [M, K].
+
+    Returns:
+      int64 [found]: the group of each row that is equal to a given row.
+      int64 [found]: the indices of these rows, in ascending order.
+    """
+    parts = [
+      self._find(rows[start : start + _ROWS_PER_PART], start)
+      for start in range(0, len(rows), _ROWS_PER_PART)
+    ]
+    empty = np.zeros(0, np.int64)
+    return (
+      np.concatenate([empty, *(group for group, _ in parts)]),
+      np.concatenate([empty, *(index for _, index in parts)]),
+    )
+
+  def _find(
+    self, rows: np.ndarray, first: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    index = np.arange(len(rows))
+    group = np.zeros(len(rows), dtype=np.int64)
+    for step in self._steps:
+      for column, span in zip(step.columns, step.spans, strict=True):
+        values = rows[index, column]
+        known = values < span
+        index = index[known]
+        group = group[known] * span + values[known]
+      if not step.num_groups:
+        return group[:0], index[:0]
+      place = np.searchsorted(step.keys, group)
+      place = np.minimum(place, step.num_groups - 1)
+      equal = step.keys[place] == group
+      index, group = index[equal], place[equal]
+    return group, index + first
+
+
+class _Step(NamedTuple):
+  """Columns whose values are packed into one key together with a group.
+
+  Attributes:
+    columns: the indices of the columns.
+    spans: the exclusive upper bound of the values of each column.
+    keys: int64 [groups], the sorted distinct keys. The place of a key is the
+      group after this step.
+  """
+
+  columns: list[int]
+  spans: list[int]
+  keys: np.ndarray
+
+  @property
+  def num_groups(self) -> int:
+    return len(self.keys)
+
+
+def _pack(rows: np.ndarray) -> tuple[list[_Step], np.ndarray]:
+  """Numbers the distinct rows, several columns at a time.
+
+  Args:
+    rows: non-negative integers [N, K].
+
+  Returns:
+    The steps, and int64 [N], the group of each row. Groups are in the
+    lexicographic order of the rows.
+  """
   group = np.zeros(len(rows), dtype=np.int64)
-  num_groups = min(len(rows), 1)
-  # Renumber the groups after every column. Otherwise keys could overflow.
-  for column in rows.T:
-    span = int(column.max(initial=0)) + 1
-    distinct, group = np.unique(group * span + column, return_inverse=True)
-    num_groups = len(distinct)
-  return group, num_groups
+  steps: list[_Step] = []
+  columns: list[int] = []
+  spans: list[int] = []
+  bound = 1  # exclusive upper bound of the keys
+  for column, values in enumerate(rows.T):
+    span = int(values.max(initial=0)) + 1
+    if bound > np.iinfo(np.int64).max // span:
+      # Renumber the groups. Otherwise the keys would overflow.
+      keys, group = np.unique(group, return_inverse=True)
+      steps.append(_Step(columns, spans, keys))
+      columns, spans, bound = [], [], max(len(keys), 1)
+    group = group * span + values
+    columns.append(column)
+    spans.append(span)
+    bound *= span
+  if columns:
+    keys, group = np.unique(group, return_inverse=True)
+    steps.append(_Step(columns, spans, keys))
+  return steps, group
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from coke_jax.data import arrays, graph, text_files
 
 _SAMPLE_TRIPLES = 3  # number of training triples in a warning
-_MIN_SHARED = 3  # relations that are also entities
-_MIN_TRIPLES = 30  # In a smaller graph, the number of relations is no sign.
+# With fewer labels that are both an entity and a relation, there is no warning.
+_MIN_SHARED = 3
+# Small graphs often have many relations for their number of triples.
+_MIN_TRIPLES = 30
 _SPECIAL = ('[MASK]', '[PAD]')  # in `vocabulary.Vocabulary.token_labels`
 _UNKNOWN = '?'  # the unknown entity of a question
 
@@ -25,8 +27,8 @@ def warnings(
       there are no paths.
 
   Returns:
-    One text for each kind of suspicious label, which states the place, the
-    labels and the expectation. The list is empty if there is none.
+    One text for each kind of suspicious label. It states the place, the labels
+    and the expectation. The list is empty if no label is suspicious.
   """
   found = []
   if order := _order_of_columns(data):
@@ -64,7 +66,7 @@ def warnings(
 
 
 def _order_of_columns(data: arrays.DataSet) -> str:
-  """Returns a warning if the columns may have another order, or ''."""
+  """Returns a warning if the columns may have another order, otherwise ''."""
   vocabulary = data.vocabulary
   number = vocabulary.num_relations
   shared = len(vocabulary.entity_ids.keys() & vocabulary.relation_ids.keys())

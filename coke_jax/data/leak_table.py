@@ -8,8 +8,7 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
 
   Args:
     report: the report.
-    most: maximum number of relations to list, those that give away most test
-      triples. Default: 10.
+    most: maximum number of entries of `report.relations` to list. Default: 10.
   """
   lines = [
     f'{report.name}: what train gives away',

@@ -1,9 +1,10 @@
 """Finds relations that give test triples away, hubs and unseen labels.
 
-Two relations are *duplicates* if most of their (head, tail) pairs are the same,
-and *inverses* if most pairs of one are the swapped pairs of the other. A
-relation is *symmetric* if it contains most of its swapped pairs. Then a model
-answers a test triple by copying a training triple: the triple is *given away*.
+Two relations are *duplicates* if they share most of their (head, tail) pairs.
+They are *inverses* if most (head, tail) pairs of one relation are (tail, head)
+pairs of the other relation. A relation is *symmetric* if it contains the
+swapped pairs of most of its pairs. With such relations, a model can predict a
+test triple by copying a training triple. Then the test triple is *given away*.
 FB15k and WN18 are known for such triples (Toutanova and Chen, 2015; Dettmers
 et al., 2018).
 """
@@ -29,10 +30,11 @@ class RelationLeak:
     kind: 'inverse', 'duplicate' or 'symmetric'.
     relation: the first relation, in the order of labels.
     other: the second relation. It equals `relation` if that is symmetric.
-    shared: number of pairs that both have, in all splits together.
+    shared: number of pairs that both relations share, counted in all splits
+      together.
     overlap: `shared`, divided by the number of pairs of the larger relation.
-    given_away: split -> number of its triples with one of the relations whose
-      counterpart with the other is a training triple.
+    given_away: split -> number of triples of the split that are given away by a
+      training triple of `relation` or `other`.
   """
 
   kind: str
@@ -45,19 +47,20 @@ class RelationLeak:
 
 @dataclasses.dataclass(frozen=True)
 class LeakReport:
-  """What a model can copy instead of predict.
+  """The triples of valid and test that are given away or have unseen labels.
 
   Attributes:
     name: the name of the graph.
-    threshold: minimum overlap of the relations in `relations`.
-    min_shared: minimum number of shared pairs of the relations in `relations`.
+    threshold: minimum `overlap` of the entries of `relations`.
+    min_shared: minimum `shared` of the entries of `relations`.
     triples: split -> number of triples.
-    relations: the leaks, with the most test triples given away first.
-    given_away: kind, or 'any' -> split -> number of triples given away by at
-      least one of `relations`. A triple may be given away by several kinds.
-    linked: split -> number of triples whose entities are linked in train:
-      'reverse', from tail to head by any relation; 'same direction', from head
-      to tail by another relation; 'any', by one of both.
+    relations: the leaks. Those that give away the most test triples come first.
+    given_away: kind -> split -> number of triples that are given away by an
+      entry of `relations` of this kind. The key 'any' counts the triples that
+      are given away by an entry of any kind.
+    linked: direction -> split -> number of triples whose entities are linked
+      in train. 'reverse': by any relation from tail to head. 'same direction':
+      by another relation from head to tail. 'any': in one of both ways.
     in_train: split -> number of triples that are also in train.
     unseen_entities: split -> number of triples with an entity that is not in
       train.
@@ -67,9 +70,9 @@ class LeakReport:
       not in train.
     unseen_examples: some labels of entities and relations that are in valid or
       test but not in train.
-    hubs: number of hubs, which are 1 % of the entities (at least one): those
+    hubs: number of hubs. Hubs are the 1 % of the entities (at least one entity)
       with the most training triples.
-    hub_examples: label -> number of its places in training triples, for the
+    hub_examples: label -> number of occurrences in training triples, for the
       largest hubs.
     hub_share: split -> share of the triples that contain a hub.
   """
@@ -101,7 +104,7 @@ def find(
   threshold: float = 0.8,
   min_shared: int = 10,
 ) -> LeakReport:
-  """Finds the leaks from the train split to valid and test.
+  """Finds triples of valid and test that the train split gives away.
 
   Args:
     graph: the graph.
@@ -181,7 +184,7 @@ def find(
 
 
 def _labels_and_hubs(graph: graph_lib.KnowledgeGraph) -> dict[str, Any]:
-  """Returns the fields of a `LeakReport` about single triples."""
+  """Returns the fields of a `LeakReport` that need no pairs of relations."""
   size = graph.vocabulary.num_entities
   degree = np.bincount(graph.train[:, [0, 2]].ravel(), minlength=size)
   num_hubs = min(size, max(1, round(size / 100)))

@@ -27,8 +27,8 @@ class Prepared:
 
   Attributes:
     graph: the graph.
-    sources: what was read: for each file, the number of rows and the rows that
-      were left out, with their reasons.
+    sources: for each file, the number of rows, and the numbers of rows that
+      were left out for each reason.
     leaks: relations that give test triples away, hubs and unseen labels.
     notes: further remarks, for example that a split is smaller than its share.
   """
@@ -110,29 +110,31 @@ def prepare(
   be read exactly raise an error.
 
   Args:
-    source: the path of a file (CSV, TSV, JSON lines, Parquet, N-Triples,
-      Turtle), or the path of a folder with files for train, valid and test or
-      with the files of OpenKE; or the name of a data set, see
-      `benchmarks.names`; or a pandas or polars data frame, a NumPy array, or an
-      iterable of triples.
+    source: the triples, as one of these:
+      the path of a file (CSV, TSV, JSON lines, Parquet, N-Triples, Turtle),
+      the path of a folder with files for train, valid and test,
+      the path of a folder with the files of OpenKE,
+      the name of a data set, see `benchmarks.names`,
+      a pandas or polars data frame, a NumPy array, or an iterable of triples.
     output: the folder to write, for `config.data.dir`. Default: nothing is
       written.
-    valid: the triples of valid, of the same kinds as `source`, which is then
-      train. Default: if `test` is not given either and `source` is no folder
-      with files for valid or test, the triples are split at random.
-    test: the triples of test.
+    valid: the triples of valid, as a file or data in memory. If `valid` or
+      `test` is given, `source` contains the triples of train. If `source` is
+      the only source, its triples are split at random. Default: None.
+    test: the triples of test, as for `valid`. Default: None.
     valid_share: share of valid, if the triples are split. Default: .05.
     test_share: share of test, if the triples are split. Default: .05.
     seed: the seed of the split. Default: 0.
     keep_together: as in `splitting.Shares`. Default: 'symmetric'.
-    duplicates: 'drop' or 'keep' equal triples of a split. Default: 'drop'.
+    duplicates: whether to 'drop' or 'keep' repeated triples of a source.
+      Default: 'drop'.
     overwrite: whether to replace the files of an earlier preparation in
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
     columns: the columns of head, relation and tail: names, or positions from 1.
-    **options: the other fields of `formats.options.Options`: format,
-      delimiter, quote, header, weight, min_weight, literals, on_bad_line,
-      escape_labels.
+    **options: the other fields of `formats.options.Options`: `format`,
+      `delimiter`, `quote`, `header`, `weight`, `min_weight`, `literals`,
+      `on_bad_line` and `escape_labels`.
 
   Returns:
     The prepared graph. `print` shows its reports.
@@ -178,7 +180,7 @@ def prepare(
 def _split(
   triples: np.ndarray, shares: splitting.Shares, notes: list[str]
 ) -> dict[str, np.ndarray]:
-  """Splits triples, and notes if a split is much smaller than its share."""
+  """Splits triples, and adds a note if a split is smaller than its share."""
   splits = {
     split: triples[rows]
     for split, rows in splitting.split(triples, shares).items()
@@ -188,8 +190,8 @@ def _split(
     if len(splits[split]) < 0.9 * wanted:
       notes.append(
         f'{split} has {len(splits[split]):,} triples instead of {wanted:,}: '
-        'the others are needed in train, so that every entity and relation '
-        'occurs there'
+        'more cannot be moved out of train, in which every entity and relation '
+        'must occur'
       )
   return splits
 

@@ -1,4 +1,4 @@
-"""Writes the folder of a prepared graph, which `config.data.dir` names."""
+"""Writes a prepared graph to a folder that `config.data.dir` can name."""
 
 import contextlib
 import json
@@ -17,12 +17,12 @@ FILES = {split: f'{split}.txt' for split in graph_lib.SPLITS}
 def check_folder(
   folder: pathlib.Path, sources: Iterable[Any] = (), *, overwrite: bool
 ) -> None:
-  """Checks that a folder can take the files of a prepared graph.
+  """Checks that the files of a prepared graph can be written to a folder.
 
   Args:
     folder: the folder. It need not exist.
-    sources: the sources that are read. Those that are paths must not be
-      replaced.
+    sources: the sources of the graph. If a source is a path, this file must not
+      be replaced.
     overwrite: whether files of an earlier preparation may be replaced.
 
   Raises:
@@ -61,8 +61,9 @@ def write(
 ) -> None:
   """Writes train.txt, valid.txt, test.txt and report.json.
 
-  All files are written completely before the first file is replaced. If the
-  process ends during the replacement, train.txt is missing.
+  All new files are written completely before the first old file is replaced. If
+  the process ends while files are replaced, train.txt is missing, so that the
+  folder cannot be used by mistake.
 
   Args:
     folder: the folder, which is created if it does not exist.
@@ -79,7 +80,7 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
   entities = graph.vocabulary.entities
   relations = graph.vocabulary.relations
-  # The stack renames the files in reverse order, so train.txt is the last.
+  # The stack renames the files in reverse order, so train.txt is renamed last.
   with contextlib.ExitStack() as stack:
     for split, name in FILES.items():
       path = stack.enter_context(atomic_files.whole_file(folder / name))

@@ -6,11 +6,15 @@ candidates. Prediction uses queries without answers.
 """
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from coke_jax.data import grouping
+from coke_jax.data import entity_sets, grouping
 from coke_jax.data import vocabulary as vocabulary_lib
+
+# Number of triples in a part of `parts_from_triples`.
+_PART = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,33 +86,40 @@ class Queries:
     )
     return merged.take(np.argsort(first))
 
-  def known_answers(self, known: 'Queries') -> tuple[np.ndarray, np.ndarray]:
+  def known_answers(
+    self, known: 'Queries | Iterable[Queries]', num_entities: int
+  ) -> entity_sets.EntitySets:
     """Returns the answers that other queries with the same tokens have.
 
+    The answers of queries with the same tokens are stored once. So the memory
+    is proportional to the number of distinct queries and their answers, and not
+    to the number of rows times the number of answers.
+
     Args:
-      known: queries with the same number of columns K.
+      known: queries with the same number of columns K, or several such sets of
+        queries. An iterator is read one set after another.
+      num_entities: V, the number of entities.
 
     Returns:
-      indptr: int64 [N + 1]. The known answers of row i are
-        `indices[indptr[i]:indptr[i + 1]]`.
-      indices: int32 [total]. For each row, the sorted distinct answers of all
-        rows of `known` with the same tokens.
+      N sets. Set i contains the answers of all rows of `known` with the tokens
+      of row i.
     """
-    rows = len(self)
-    both = np.concatenate([self.tokens, known.tokens])
-    group, num_groups = grouping.group_rows(both)
-    answer_group = np.repeat(group[rows:], known.num_answers)
-    span = int(known.indices.max(initial=0)) + 1
+    finder = grouping.RowFinder(self.tokens)
+    pairs = [np.zeros(0, np.int64)]
+    for part in [known] if isinstance(known, Queries) else known:
+      group, rows = finder.find(part.tokens)
+      counts = part.num_answers[rows]
+      answers = part.indices[grouping.ranges(part.indptr[rows], counts)]
+      pairs.append(np.repeat(group, counts) * num_entities + answers)
     # NumPy 2.4 finds unique values by hashing, which is slower here than
     # sorting. With return_index=True, it sorts.
-    pairs, _ = np.unique(answer_group * span + known.indices, return_index=True)
-    counts = np.bincount(pairs // span, minlength=num_groups)
-    starts = grouping.indptr_of(counts)[:-1]
-    own = group[:rows]
-    indices = (pairs % span).astype(np.int32)
-    return (
-      grouping.indptr_of(counts[own]),
-      indices[grouping.ranges(starts[own], counts[own])],
+    found, _ = np.unique(np.concatenate(pairs), return_index=True)
+    counts = np.bincount(found // num_entities, minlength=finder.num_groups)
+    return entity_sets.EntitySets(
+      finder.group.astype(np.int32),
+      grouping.indptr_of(counts),
+      (found % num_entities).astype(np.int32),
+      num_entities,
     )
 
   def total_answers(self) -> np.ndarray:
@@ -181,6 +192,22 @@ def from_triples(
     np.arange(len(triples) + 1, dtype=np.int64),
     np.ascontiguousarray(triples[:, position]),
   )
+
+
+def parts_from_triples(
+  triples: np.ndarray, vocabulary: vocabulary_lib.Vocabulary
+) -> Iterator[Queries]:
+  """Yields the queries of `from_triples` in parts that need little memory.
+
+  Args:
+    triples: int32 [T, 3]: head entity id, relation index, tail entity id.
+    vocabulary: the vocabulary of the token ids.
+
+  Yields:
+    The queries for the tails and the heads of some of the triples.
+  """
+  for start in range(0, len(triples), _PART):
+    yield from_triples(triples[start : start + _PART], vocabulary)
 
 
 def concatenate(parts: list[Queries]) -> Queries:

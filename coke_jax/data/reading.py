@@ -45,12 +45,12 @@ def find_parts(
     options: the options of the readers.
 
   Returns:
-    Split name -> path of a file, or data in memory. If there is only train, it
-    contains the triples of all splits.
+    Split name -> path of a file, or data in memory. If the only split is train,
+    the triples must still be divided into splits.
 
   Raises:
     text_files.DataError: there is no such file, folder or data set, or a folder
-      has no files of splits.
+      contains no file of train.
   """
   if isinstance(source, str) and not os.path.exists(source):
     if source not in benchmarks.names():
@@ -63,7 +63,8 @@ def find_parts(
   if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_dir():
     if valid is not None or test is not None:
       raise text_files.DataError(
-        f'{source}: a folder: expected a file of train, or no valid and no test'
+        f'{source}: is a folder, and valid or test is given, too: expected a '
+        'file of train, or only a folder'
       )
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}
@@ -78,8 +79,8 @@ def read(
   Args:
     parts: split name -> source, as `find_parts` returns.
     options: the options of the readers.
-    duplicates: 'drop' to leave out all but the first of equal triples of a
-      source, or 'keep'.
+    duplicates: 'drop' keeps only the first of equal triples in a source, and
+      'keep' keeps all of them.
 
   Raises:
     text_files.DataError: a source cannot be read, or no triple of train is
@@ -118,7 +119,7 @@ def read(
 def _distinct(
   triples: np.ndarray, numbers: np.ndarray, log: rows_lib.RowLog
 ) -> np.ndarray:
-  """Leaves out all but the first of equal triples, and counts them."""
+  """Keeps only the first of equal triples, and counts the others."""
   group, num_groups = grouping.group_rows(triples)
   if num_groups == len(triples):
     return triples
@@ -134,7 +135,7 @@ def _header_notes(
   splits: Mapping[str, np.ndarray],
   logs: list[rows_lib.RowLog],
 ) -> list[str]:
-  """Returns notes if the first row of a file may be the names of columns."""
+  """Returns a note for each file whose first row may name the columns."""
   whole = np.concatenate(list(splits.values()))
   entities = np.bincount(whole[:, [0, 2]].ravel(), minlength=words.num_entities)
   relations = np.bincount(whole[:, 1], minlength=words.num_relations)
@@ -147,8 +148,8 @@ def _header_notes(
       notes.append(
         f'{log.name}: the labels {words.entities[head]!r}, '
         f'{words.relations[relation]!r} and {words.entities[tail]!r} of the '
-        'first row occur nowhere else. If this row names the columns, set the '
-        "option header to 'yes'"
+        'first row occur nowhere else. If they are the names of the columns, '
+        "set the option header to 'yes'"
       )
   return notes
 

@@ -15,10 +15,12 @@ class Rules:
 
   Attributes:
     first: int32 [M], the relation with the smaller index.
-    second: int32 [M], the other relation. It can be the same one.
+    second: int32 [M], the relation with the larger index. For a symmetric
+      relation, it equals `first`.
     shared: int64 [M], as in `leaks.RelationLeak`.
     overlap: float64 [M], as in `leaks.RelationLeak`.
-    matrix: int32 [R, R], the same pairs as a symmetric matrix of 0 and 1.
+    matrix: int32 [R, R], a symmetric matrix with 1 for the M pairs, otherwise
+      0.
   """
 
   first: np.ndarray
@@ -28,11 +30,11 @@ class Rules:
   matrix: scipy.sparse.csr_array
 
   def count(self, relation: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Counts the hits of each rule.
+    """Counts for each pair of relations how many triples it gives away.
 
     Args:
-      relation: int [N], the relation of the triple that each hit gives away.
-      other: int [N], the relation of the training triple behind each hit.
+      relation: int [N], the relations of the triples that are given away.
+      other: int [N], the relations of the training triples that give them away.
 
     Returns:
       int64 [M].
@@ -85,11 +87,11 @@ class Pairs:
 
     Args:
       split: a split with N triples.
-      reverse: whether to look for relations from tail to head. Triples from an
-        entity to itself then get no relation.
+      reverse: whether to find relations from tail to head. If so, no relation
+        is found for triples whose head is their tail.
 
     Returns:
-      int32 [N, R], 1 for each relation that was found.
+      int32 [N, R], 1 for each relation that was found, otherwise 0.
     """
     forward, backward, loop = self._of_split[split]
     if not reverse:
@@ -105,12 +107,12 @@ class Pairs:
     """Returns the pairs of relations with enough entity pairs in common.
 
     Args:
-      swapped: whether the entity pairs of one relation are swapped. Triples
-        from an entity to itself are then left out.
+      swapped: whether to swap the entity pairs of one relation. If so, triples
+        whose head is their tail are not counted.
       threshold: as in `leaks.find`.
       min_shared: as in `leaks.find`.
-      diagonal: whether to compare every relation only with itself. If not, it
-        is compared with all other relations.
+      diagonal: whether to compare each relation with itself. Otherwise, each
+        relation is compared with all other relations.
     """
     left = self._open if swapped else self._all
     right = self._swapped if swapped else self._all
@@ -131,7 +133,7 @@ class Pairs:
 def _incidence(
   rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
-  """Returns an int32 matrix with a 1 at each place."""
+  """Returns a sparse int32 matrix with 1 at each (row, column)."""
   ones = np.ones(len(rows), dtype=np.int32)
   matrix = scipy.sparse.coo_array((ones, (rows, columns)), shape=shape).tocsr()
   matrix.data[:] = 1

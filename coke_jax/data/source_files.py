@@ -1,8 +1,8 @@
 """Finds the files of a data set, and detects that they have changed.
 
-A work folder contains a copy of the data that its run was started with. It also
-contains the SHA-256 of each file that the data were read from, so that a
-continued run does not silently ignore changes of these files.
+A work folder contains a copy of the data with which its run was started. It
+also contains the SHA-256 of each original file. When the run is continued and a
+file has changed, the change is detected.
 """
 
 import hashlib
@@ -67,8 +67,8 @@ def changes(
     expected: the SHA-256 of each file by role, see `digests`.
 
   Returns:
-    One line for each file with another SHA-256, with its path and both
-    checksums. The list is empty if the files are missing or unreadable.
+    One line for each changed file: its path, its SHA-256 and the expected
+    SHA-256. The list is empty if the files are missing or unreadable.
   """
   try:
     located = benchmarks.locate(name, folder, download=False)

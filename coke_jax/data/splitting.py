@@ -11,16 +11,16 @@ TOGETHER = ('symmetric', 'pairs')
 
 @dataclasses.dataclass(frozen=True)
 class Shares:
-  """How triples are divided.
+  """Shares of the splits, and which triples stay together.
 
   Attributes:
     valid: share of the triples for valid, from 0 to less than 1.
     test: share of the triples for test, from 0 to less than 1.
     seed: seed of the random choice, at least 0.
-    keep_together: which triples are always in the same split. 'symmetric': (h,
-      r, t) and (t, r, h). 'pairs': all triples of two entities, so that no
-      inverse or duplicate relation can give a test triple away. Duplicates are
-      always in the same split.
+    keep_together: which triples are in the same split. 'symmetric': (h, r, t)
+      and (t, r, h). 'pairs': all triples between the same two entities, so that
+      no inverse or duplicate relation can give a test triple away. With both
+      values, equal triples are in the same split.
 
   Raises:
     text_files.DataError: a value is not valid.
@@ -55,10 +55,11 @@ class Shares:
 def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
   """Chooses the triples of each split at random.
 
-  Every entity and every relation of valid and test also occurs in train. For
-  this, one group of triples of each entity and of each relation is always in
-  train. So valid and test may have fewer triples than their shares, but never
-  more. The choice depends only on the set of triples, not on their order.
+  Every entity and every relation of valid and test also occurs in train,
+  because at least one group of triples of each entity and of each relation is
+  put into train. So valid and test may have fewer triples than their shares,
+  but never more. The result depends only on the set of triples, not on their
+  order.
 
   Args:
     triples: int32 [N, 3], with ids of sorted labels.
@@ -85,7 +86,7 @@ def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
   free = order[~in_train[order]]
   sizes = np.bincount(group, minlength=num_groups)
   split_of_group = np.zeros(num_groups, dtype=np.int64)
-  # The first free groups are test, so that the test split of a seed does not
+  # Test is chosen before valid, so that the test split of a seed does not
   # depend on the share of valid.
   for number, share in ((2, shares.test), (1, shares.valid)):
     taken = np.cumsum(sizes[free]) <= round(share * len(triples))
@@ -99,14 +100,14 @@ def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
 
 
 def groups(triples: np.ndarray, keep_together: str) -> tuple[np.ndarray, int]:
-  """Numbers the groups of triples that stay in one split.
+  """Groups the triples that must be in the same split.
 
   Args:
     triples: int32 [N, 3].
     keep_together: as in `Shares`.
 
   Returns:
-    int64 [N], the group of each triple.
+    int64 [N], the number of the group of each triple, from 0.
     The number of groups.
   """
   head, relation, tail = triples.T

@@ -36,8 +36,8 @@ def is_file(path: pathlib.Path) -> bool:
   """Returns whether a path is an existing file.
 
   Raises:
-    errors.PathError: this cannot be found out, for example because the path is
-      too long.
+    errors.PathError: the path cannot be checked, for example because it is too
+      long.
   """
   try:
     return path.is_file()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from coke_jax.data import text_files, vocabulary
 from coke_jax.data.formats import options as options_lib
 
-# Names of head, relation and tail that need no option, in lower case.
+# Column names of head, relation and tail that are found without an option, in
+# lower case.
 FAMILIES = tuple(
   (head, relation, tail)
   for head, tail in (
@@ -52,9 +53,10 @@ def by_name(
 
   Args:
     names: the name of each column.
-    options: the options. If `columns` is empty, the names must be those of
-      FAMILIES, or there must be only three columns besides the weight.
-    place: the place of the names for the error message.
+    options: the options. If `columns` is empty, the names must include those of
+      an entry of FAMILIES, or there must be exactly three columns besides the
+      weight.
+    place: the place of the names, for error messages.
 
   Raises:
     text_files.DataError: a column does not exist or is ambiguous.
@@ -77,13 +79,13 @@ def by_name(
 def by_position(
   width: int, options: options_lib.Options, place: str
 ) -> Selection:
-  """Finds the columns of a file without names.
+  """Finds the columns of a file in which the columns have no names.
 
   Args:
     width: number of columns.
-    options: the options. If `columns` is empty, there must be three columns
-      besides the weight.
-    place: the place of the first row for the error message.
+    options: the options. If `columns` is empty, there must be exactly three
+      columns besides the weight.
+    place: the place of the first row, for error messages.
 
   Raises:
     text_files.DataError: there are not enough columns, or a column is given by

@@ -38,7 +38,8 @@ def read(
     'stop'.
 
   Raises:
-    text_files.DataError: the delimiter and the quote do not go together.
+    text_files.DataError: fields can be quoted, and the delimiter equals the
+      quote or has more than one character.
   """
   delimiter = options.delimiter or DELIMITERS[format]
   quote = options.quote or QUOTES[format]
@@ -68,7 +69,7 @@ def read_lines(
 
   Raises:
     text_files.DataError: the file cannot be opened or decompressed, or a line
-      is too long. A line that is not UTF-8 is reported to the log.
+      is too long. For a line that is not UTF-8, `log.bad` is called.
   """
   number = 0
   try:
@@ -132,7 +133,7 @@ def _split(
 def _unquote(
   path: pathlib.Path, delimiter: str, quote: str, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, list[str]]]:
-  """Yields the number of the first line of each row, and its fields."""
+  """Yields the fields of each row, and the number of its first line."""
   numbered = read_lines(path, log)
   current: list[tuple[int, str]] = []  # the lines of the current row
 
@@ -158,9 +159,9 @@ def _unquote(
         first[0],
         strip_line_end(first[1]),
         'wrong quoting',
-        f'{error}: expected fields separated by {delimiter!r}, with {quote!r} '
-        'around a field that contains a special character, and '
-        f'{quote * 2!r} for a quote inside it',
+        f'{error}: expected fields separated by {delimiter!r}. A field with a '
+        f'special character must be between two {quote!r}. Inside it, a quote '
+        f'must be written as {quote * 2!r}',
       )
       # The next row starts on the next line, even if a quote was not closed.
       numbered = itertools.chain(rest, numbered)
@@ -221,7 +222,7 @@ def _check_width(
   delimiter: str,
   log: rows_lib.RowLog,
 ) -> None:
-  """Raises an error with a hint if the first row has too few fields."""
+  """Raises an error if the first row has less than three fields."""
   if len(fields) >= 3:
     return
   line = delimiter.join(fields)

@@ -16,11 +16,11 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
   """Opens data in memory.
 
   Args:
-    data: a pandas or polars data frame, a pyarrow table, a NumPy array [N, 3]
-      or with more columns, or an iterable of triples. A triple is a tuple, a
+    data: a pandas or polars data frame, a pyarrow table, a NumPy array with at
+      least three columns, or an iterable of triples. A triple is a tuple, a
       list or an array.
-    options: the options. If the data have names of columns, `columns` may be
-      names, otherwise positions from '1'.
+    options: the options. `columns` can always be positions from '1'. If the
+      columns of the data have names, it can be these names.
 
   Returns:
     The rows.

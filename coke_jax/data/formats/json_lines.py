@@ -15,10 +15,10 @@ from coke_jax.data.formats import rows as rows_lib
 def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
   """Opens a file of JSON lines.
 
-  Each line is an object with the columns as keys, or an array. Numbers are
-  labels exactly as they are written, so 1, 1.0 and "1.0" are the labels `1`,
-  `1.0` and `1.0`. The first line determines the columns. A later object may
-  have other keys besides them.
+  Each line is an array, or an object whose keys are the names of the columns. A
+  number is read as the text that stands in the file, so 1 and 1.0 are different
+  labels. The first line determines the columns. Additional keys in later
+  objects are ignored.
 
   Args:
     path: the file, which may be compressed.
@@ -89,7 +89,7 @@ def _rows(
 def _keys(
   value: Any, options: options_lib.Options, log: rows_lib.RowLog, number: int
 ) -> list[Any]:
-  """Returns the keys or positions of the columns, chosen by the first row."""
+  """Returns the keys or positions of the columns in the first row."""
   place = log.place(number)
   if isinstance(value, dict):
     names = list(value)

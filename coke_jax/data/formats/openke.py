@@ -1,8 +1,9 @@
 """Reads the id files of OpenKE: entity2id.txt, relation2id.txt, train2id.txt.
 
-The first line of each file is the number of lines that follow. A line of the
-first two files is a label and its id. A line of train2id.txt, valid2id.txt and
-test2id.txt has the ids of head, tail and relation, in this order.
+The first line of each file is the number of lines that follow. In entity2id.txt
+and relation2id.txt, each line contains a label and its id. In train2id.txt,
+valid2id.txt and test2id.txt, each line contains the ids of head, tail and
+relation, in this order.
 """
 
 import pathlib
@@ -31,11 +32,12 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
     options: the options. Only `on_bad_line` and `escape_labels` are used.
 
   Returns:
-    The rows, as labels.
+    The rows, which contain labels. Iterating over them raises
+    `text_files.DataError` if the number of triples is not the number in the
+    first line.
 
   Raises:
-    text_files.DataError: the labels cannot be read. Iterating over the rows
-      raises it if the number of triples is not that of the first line.
+    text_files.DataError: the labels cannot be read.
   """
   skip = options.on_bad_line == 'skip'
   entities = _labels(path.with_name('entity2id.txt'))
@@ -77,7 +79,7 @@ def _rows(
 
 
 def _labels(path: pathlib.Path) -> dict[str, str]:
-  """Returns id -> label of a file of labels and ids."""
+  """Reads a file of labels and ids, and returns id -> label."""
   log = rows_lib.RowLog(str(path))
   labels: dict[str, str] = {}
   lines: dict[str, int] = {}  # label -> line
@@ -90,9 +92,9 @@ def _labels(path: pathlib.Path) -> dict[str, str]:
     if not label or not (text.isascii() and text.isdecimal()):
       log.bad(number, line, '', 'expected a label, a tab and an id')
     if text in labels:
-      log.bad(number, line, '', f'id {text} is on an earlier line as well')
+      log.bad(number, line, '', f'an earlier line has the same id {text}')
     if label in lines:
-      log.bad(number, line, '', f'the label is on line {lines[label]} as well')
+      log.bad(number, line, '', f'line {lines[label]} has the same label')
     labels[text] = label
     lines[label] = number
   return labels
@@ -101,10 +103,10 @@ def _labels(path: pathlib.Path) -> dict[str, str]:
 def _counted_lines(
   path: pathlib.Path, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, str]]:
-  """Yields the lines after the first, which is their number.
+  """Yields the lines after the first line, which contains their number.
 
   Raises:
-    text_files.DataError: the first line is another number.
+    text_files.DataError: the number in the first line is wrong.
   """
   expected = -1
   count = 0

@@ -12,29 +12,32 @@ BAD_ROWS = ('stop', 'skip')
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  r"""How rows are read.
+  r"""Options for reading rows.
 
   Attributes:
     format: one of FORMATS. Default: chosen by the file name.
     columns: the columns of head, relation and tail, as names or as positions
-      from '1'. Default: `head relation tail`, `subject predicate object` or
-      similar names, otherwise the only three columns.
+      from '1'. Default: the columns with usual names, such as `head relation
+      tail` or `subject predicate object`. If there are none, the file must
+      have exactly three columns.
     delimiter: the text between two columns of csv and tsv. Default: a comma for
       csv, a tab for tsv.
     quote: the quote character of csv and tsv, or 'none'. Default: `"` for csv,
       'none' for tsv.
-    header: whether the first line of csv and tsv names the columns. 'auto': if
-      `columns` are names, or the line has three names such as `head`,
-      `relation` and `tail`.
+    header: whether the first line of csv and tsv contains the names of the
+      columns: 'yes', 'no' or 'auto'. 'auto' means yes if `columns` contains a
+      name, or if the line contains usual names such as `head`, `relation` and
+      `tail`.
     weight: the column of a weight, as a name or a position. Default: none.
     min_weight: rows with a smaller weight are left out.
-    literals: whether RDF triples with a literal, such as a text or a number,
-      are left out ('skip') or kept in the notation of N-Triples ('keep').
-    on_bad_line: 'stop' raises an error for a row that cannot be read exactly,
-      'skip' leaves it out.
+    literals: 'skip' leaves out RDF triples whose tail is a literal, such as a
+      text or a number. 'keep' reads the literal as a label in the notation of
+      N-Triples.
+    on_bad_line: what happens to a row that cannot be read exactly. 'stop'
+      raises an error, and 'skip' leaves the row out.
     escape_labels: whether tabs, line breaks and backslashes in labels are
-      replaced by `\t`, `\n`, `\r` and `\\`. Default: such a label is an
-      error, except for backslashes, which are not changed.
+      replaced by `\t`, `\n`, `\r` and `\\`. Default: backslashes are not
+      changed, and tabs and line breaks raise an error.
 
   Raises:
     text_files.DataError: an option is not valid.

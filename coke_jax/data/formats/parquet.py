@@ -14,18 +14,19 @@ from coke_jax.data.formats import rows as rows_lib
 def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
   """Opens a Parquet file.
 
-  Reads only the columns that are needed, in batches.
+  Only the needed columns are read, in batches.
 
   Args:
     path: the file.
     options: the options.
 
   Returns:
-    The rows, numbered from 1.
+    The rows, numbered from 1. Iterating over them raises `text_files.DataError`
+    if the file cannot be read.
 
   Raises:
-    text_files.DataError: pyarrow is not installed, the file cannot be read, or
-      a column does not exist. Iterating over the rows raises it as well.
+    text_files.DataError: pyarrow is not installed, the file cannot be opened,
+      or a column does not exist.
   """
   log = rows_lib.RowLog(str(path), options.on_bad_line == 'skip', ', row ')
   module = extras.load('pyarrow.parquet', path)

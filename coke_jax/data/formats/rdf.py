@@ -27,10 +27,10 @@ def read(
 ) -> rows_lib.Source:
   """Opens a file of RDF.
 
-  The label of a resource is its IRI, without angle brackets. The label of a
-  blank node is `_:` and its name; a blank node without a name has a number,
-  `_:[1]`. A literal that is kept has the notation of N-Triples, such as
-  `"Zürich"@de`. Named graphs are read as one graph.
+  The label of a resource is its IRI without angle brackets. The label of a
+  blank node is `_:` followed by its name. Blank nodes without a name are
+  numbered: `_:[1]`, `_:[2]` and so on. Literals that are kept have the notation
+  of N-Triples, such as `"Zürich"@de`. All named graphs are read as one graph.
 
   Args:
     path: the file, which may be compressed.
@@ -38,11 +38,12 @@ def read(
     options: the options. `columns` and `weight` are not used.
 
   Returns:
-    The rows. Their numbers are those of the triples in the file, from 1.
+    The rows, numbered from 1. Iterating over them raises `text_files.DataError`
+    if the file cannot be read.
 
   Raises:
-    text_files.DataError: pyoxigraph is not installed, or the options name
-      columns. Iterating over the rows raises it if the file cannot be read.
+    text_files.DataError: pyoxigraph is not installed, or `columns` or `weight`
+      is set.
   """
   if options.columns or options.weight:
     raise text_files.DataError(
@@ -103,8 +104,8 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: maps the random names of blank nodes that have no name in the
-      file to numbers. New names are added. None: every node has a name.
+    anonymous: the random name of each blank node without a name -> its number.
+      New nodes are added. None if all blank nodes of the file have names.
   """
   if isinstance(node, library.NamedNode):
     return str(node.value)

@@ -67,13 +67,13 @@ def open_source(data: Any, options: options_lib.Options) -> rows_lib.Source:
 def find_splits(
   folder: pathlib.Path, options: options_lib.Options
 ) -> dict[str, pathlib.Path]:
-  """Finds the files of a folder whose triples are already in splits.
+  """Finds the file of each split in a folder.
 
   Args:
     folder: the folder. Its files are called `train`, `valid` (or `dev` or
-      `validation`) and `test`, with the extension of a format. It may also
-      contain the files of OpenKE.
-    options: the options. With a `format`, the extension may be any.
+      `validation`) and `test`, followed by the extension of a format. A folder
+      with the files of OpenKE is valid, too.
+    options: the options. If `format` is set, any extension is valid.
 
   Returns:
     Split name -> file. `valid` and `test` may be missing.
@@ -121,7 +121,6 @@ def _format(path: pathlib.Path) -> str:
   if extension not in EXTENSIONS:
     raise text_files.DataError(
       f'{path}: the format of {extension or "a file without extension"} is '
-      f'unknown: expected one of {", ".join(EXTENSIONS)}, or the format as an '
-      'option'
+      f'unknown: expected one of {", ".join(EXTENSIONS)}, or the option format'
     )
   return EXTENSIONS[extension]

@@ -1,8 +1,8 @@
-"""From raw rows of any format to integer triples.
+"""Converts rows of any format to integer triples.
 
-A reader yields a `Source` of rows. `collect` checks the labels and weights of
-the rows and numbers the labels. `RowLog` raises an error for a row that cannot
-be read, or counts it with its reason.
+A reader returns a `Source`, which yields rows. `collect` checks their labels
+and weights, and replaces labels by numbers. For a row that cannot be read,
+`RowLog` raises an error or counts the row and the reason.
 """
 
 import array
@@ -33,11 +33,11 @@ _TO_ESCAPE = re.compile('[\\\\\t\n\r]|^\ufeff')
 
 @dataclasses.dataclass
 class RowLog:
-  """The rows of one source that were left out.
+  """Counts the rows of one source, and the rows that were left out.
 
   Attributes:
     name: the name of the source in messages, such as the path of a file.
-    skip: whether rows that cannot be read are left out. If not, they raise an
+    skip: whether a row that cannot be read is left out. Otherwise, it raises an
       error.
     unit: the text between the name and the number of a row. Default: a colon,
       for the lines of a file.
@@ -45,9 +45,10 @@ class RowLog:
     left_out: reason -> number of rows.
     examples: reason -> place of the first row.
     ignored_columns: the names of the columns that were not read.
-    header: the first line, if it was read as the names of columns.
-    may_have_header: whether the first row was read as a triple, although it may
-      be a header, because no option states whether there is one.
+    header: the fields of the first line, if they are the names of the columns.
+      Otherwise, empty.
+    may_have_header: whether the first row was read as a triple although it may
+      contain the names of the columns, because `header` is 'auto'.
     unquoted: whether quotes around fields were kept as part of the labels.
   """
 
@@ -71,7 +72,7 @@ class RowLog:
 
     Args:
       number: the number of the first of these rows.
-      reason: the reason, the same text for all rows of a kind.
+      reason: the reason. Rows with equal texts are counted together.
       count: number of rows. Default: 1.
     """
     self.left_out[reason] = self.left_out.get(reason, 0) + count
@@ -112,12 +113,13 @@ class RowLog:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-  """Raw rows and the log of the rows that were left out.
+  """Rows of any format, and the log of the rows that were left out.
 
   Attributes:
-    rows: yields the number of a row, and its head, relation, tail and, if
-      there is a weight column, weight. The values have any type.
-    log: the log, which the iteration over `rows` fills.
+    rows: yields pairs of the number and the values of a row. The values are
+      head, relation, tail and, if there is a weight column, the weight. They
+      can have any type.
+    log: the log, which is filled while `rows` is iterated over.
   """
 
   rows: Iterable[tuple[int, Sequence[Any]]]
@@ -130,10 +132,10 @@ def collect(
   relations: text_files.LabelIndex,
   options: options_lib.Options,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Reads all rows of a source as integers.
+  """Reads all rows of a source, and replaces labels by integers.
 
-  A label is a text or an integer. Missing values (None, NaN, empty text) and
-  other types raise an error or are left out.
+  A label is a text or an integer. A row with a missing value (None, NaN, empty
+  text) or a value of another type raises an error or is left out.
 
   Args:
     source: the rows.
@@ -150,7 +152,7 @@ def collect(
       'stop'.
   """
   log = source.log
-  # The ids of raw values that are text and were checked before.
+  # The ids of labels that were already checked.
   entity_ids: dict[Any, int] = {}
   relation_ids: dict[Any, int] = {}
   flat, numbers = array.array('i'), array.array('q')
@@ -186,7 +188,7 @@ def collect(
 
 
 class _BadValueError(errors.CokeError, ValueError):
-  """A value that is no label or no weight."""
+  """An invalid label or weight."""
 
   def __init__(self, value: Any, reason: str, detail: str):
     super().__init__(reason)
@@ -195,7 +197,7 @@ class _BadValueError(errors.CokeError, ValueError):
 
 
 def _to_label(value: Any, escape: bool) -> str:
-  """Returns the label that is written to the files of the splits."""
+  """Returns the valid label of a value, or raises an error."""
   return _check_label(_to_text(value), escape)
 
 
@@ -274,5 +276,5 @@ def _show(value: Any) -> str:
   if isinstance(value, str | bytes):
     return text_files.show_line(value)
   text = repr(value)
-  # A long repr, for example of an array, is cut.
+  # The repr of some values, such as arrays, is long.
   return text if len(text) <= 200 else f'{text[:200]}...'
