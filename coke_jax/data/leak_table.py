@@ -40,7 +40,7 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
     f'{label} ({degree:,})' for label, degree in report.hub_examples.items()
   )
   if examples:
-    lines.append(f'  largest hubs (places in train): {examples}')
+    lines.append(f'  largest hubs (occurrences in train): {examples}')
   if report.unseen_examples:
     unseen = ', '.join(report.unseen_examples)
     counts = report.unseen_labels

@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 class CalibrationError(errors.CokeError, ValueError):
-  """A file calibration.json that does not fit the model, or is damaged."""
+  """A file calibration.json that is damaged or has another format."""
 
 
 def write(
@@ -57,8 +57,8 @@ def read(
     params: the parameters of the model.
 
   Returns:
-    The calibration. None if there is no file, or if the model was trained since
-    it was written.
+    The calibration. None if there is no file, or if the model has other
+    parameters than those for which the file was written.
 
   Raises:
     CalibrationError: the file is damaged or has another format.
@@ -78,7 +78,7 @@ def read(
     )
     sizes = {len(found.lower), len(found.correct), len(found.candidates)}
     if len(sizes) != 1 or 0 in sizes or min(found.candidates) < 1:
-      raise ValueError('steps of different numbers, or none')
+      raise ValueError('lists of different lengths, or an empty list')
     expected = content['parameters_sha256']
   except (KeyError, TypeError, ValueError) as error:
     raise CalibrationError(

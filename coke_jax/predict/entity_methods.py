@@ -68,17 +68,18 @@ class EntityMethods:
 
     Args:
       entity: the entity.
-      relation: compares contextual embeddings: the hidden states at `?` in
-        `(entity, relation, '?')`. Entities with the same answers are near.
-        Default: compares static embeddings.
+      relation: a relation for contextual embeddings. The embedding of an entity
+        is then the hidden state at `?` in `(entity, relation, '?')`. Entities
+        with the same answers have similar embeddings. Default: static
+        embeddings are compared.
       side: the side of the entity. With `tail`, the sequence is
         `('?', relation, entity)`.
       top: the maximum number of entities.
-      type_matching: whether to limit the entities to those that occur in a fact
-        of any split with the relation, on this side. Needs a relation.
+      type_matching: whether to limit the result to entities that are on this
+        side of `relation` in a fact of any split. Requires `relation`.
 
     Returns:
-      The nearest entities, best first, without the entity itself.
+      The nearest entities, best first. The entity itself is left out.
 
     Raises:
       QuestionError: a label or side is unknown, `top` is below 1, or
@@ -113,15 +114,17 @@ class EntityMethods:
   ) -> records.Records[records.Prediction]:
     """Predicts the relations between two entities.
 
-    `predict((head, '?', tail))` is the same. No model is trained to predict
-    relations. The score of a relation is computed from the probabilities of the
-    tail and of the head; see `coke_jax.predict.jobs.relations`.
+    `predict((head, '?', tail))` returns the same result. The model is trained
+    to predict entities, not relations. So the score of a relation is computed
+    from the probabilities of the tail and of the head, see
+    `coke_jax.predict.jobs.relations`.
 
     Args:
       head: the label of the head.
       tail: the label of the tail.
       top: the maximum number of relations.
-      new_only: whether to remove the relations of facts of any split.
+      new_only: whether to remove relations that link head and tail in any
+        split.
 
     Returns:
       The relations, best first. The probabilities of all relations have the
@@ -142,10 +145,10 @@ class EntityMethods:
   ) -> Any:
     """Finds known facts that support facts or predictions.
 
-    These are the paths of up to three known facts from the head to the tail,
-    ordered by the probability that the model gives them, and the known facts of
-    the same relation with the most similar entities. The fact itself is not
-    used.
+    For each fact, finds the paths of up to three known facts from the head to
+    the tail, ordered by their probability. Also finds the known facts with the
+    same relation whose entities are most similar. The explained fact itself is
+    never part of the result.
 
     Args:
       facts: a triple of labels, or a list of these.
@@ -153,8 +156,8 @@ class EntityMethods:
       similar: the maximum number of similar facts.
 
     Returns:
-      An `Explanation`, or `Records` of these for a list. `paths` is empty if
-      there is no path.
+      For a single fact, an `Explanation`. Its `paths` are empty if there is no
+      path. For a list of facts, `Records` of `Explanation`.
 
     Raises:
       QuestionError: a label is unknown, a fact has several relations or `?`,
@@ -174,7 +177,7 @@ class EntityMethods:
     return found[0] if validation.is_single(facts) else found
 
   def base_fact(self, labels: questions.Labels) -> questions.Fact:
-    """Converts a triple, and inverts it if its relation is an inverse one.
+    """Converts a triple to ids. Replaces an inverse relation by its base.
 
     Raises:
       QuestionError: a label is unknown, or there are several relations or `?`.

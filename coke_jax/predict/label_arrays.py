@@ -9,9 +9,9 @@ from coke_jax import errors
 from coke_jax.data import text_files
 
 _CHUNK_BYTES = 1 << 22
-# NumPy stores every label with the width of the longest one. The array of
-# labels must not take more than 1 GiB, or 64 times the bytes of the labels if
-# that is more.
+# NumPy stores every label with the width of the longest label. The array may
+# have 1 GiB or 64 times the number of characters of all labels, whichever is
+# more.
 _ALWAYS_ALLOWED_BYTES = 1 << 30
 _MAX_EXPANSION = 64
 
@@ -23,8 +23,8 @@ class EmbeddingError(errors.CokeError, ValueError):
 def write(archive: zipfile.ZipFile, labels: Sequence[str]) -> None:
   """Writes labels as a NumPy array of strings [M].
 
-  The array is compressed, because most of it is padding if one label is long.
-  Only a part of it is in memory at a time.
+  The array is compressed, because it is mostly padding if one label is long. It
+  is written in chunks to limit the memory.
   """
   dtype: np.dtype = np.dtype(f'<U{_width(labels)}')
   rows = max(1, _CHUNK_BYTES // dtype.itemsize)
@@ -66,6 +66,6 @@ def check(labels: Sequence[str]) -> None:
     longest = max(labels, key=len)
     raise EmbeddingError(
       f'label {text_files.show_line(longest)} has {len(longest):,} characters, '
-      f'so that the labels would take {size:,} bytes in an .npz file: '
+      f'so the array of labels would have {size:,} bytes in an .npz file: '
       f'{expected}'
     )

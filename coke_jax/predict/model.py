@@ -26,8 +26,9 @@ Labels = questions.Labels
 class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   """A trained model and the data it was trained on.
 
-  The first call of each method compiles a program for the devices; later calls
-  reuse it. Questions are processed in batches, which limits the memory use.
+  The first call of each method compiles a program for the devices. Later calls
+  reuse the program. Questions are processed in batches, which limits the memory
+  use.
 
   Examples:
     >>> model = coke_jax.load('runs/countries')
@@ -99,18 +100,19 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Predicts the best answers to one or several questions.
 
     Args:
-      question: labels with `?` first or last, such as
-        `('France', 'borders', '?')`, or several of these in a list, array, data
-        frame or generator. A question about a path contains several relations.
-        With `?` between two entities, the answers are relations.
+      question: one question or several. A question consists of labels, and `?`
+        is the first or the last of them, such as `('France', 'borders', '?')`.
+        A question about a path contains several relations. If `?` is between
+        two entities, the answers are relations. Several questions can be in a
+        list, array, data frame or generator.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
         answers.
       type_matching: whether to limit the answers to entities that occur in a
         fact of any split with the relation next to `?`, on the side of `?`.
-      candidates: labels to limit the answers to. Default: all entities, or all
-        relations.
+      candidates: the labels of the only possible answers. Default: all
+        entities, or all relations.
 
     Returns:
       For one question, `Records` of `Prediction`, best first. Equal scores are
@@ -156,18 +158,18 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   ) -> records.Records[records.Ranking]:
     """Ranks the head or tail of facts in the filtered setting.
 
-    With the defaults, the ranks of triples are those of filtered link
-    prediction. For paths, `side='tail', splits=('train', 'test'),
-    type_matching=True` gives the ranks from which the quantiles of the test
-    split are computed.
+    With the default arguments, the ranks of triples are those of filtered link
+    prediction. With `side='tail', splits=('train', 'test'),
+    type_matching=True`, the ranks of paths are those from which the quantiles
+    of the test split are computed.
 
     Args:
       facts: a triple or path of labels without `?`, or a list of these.
       side: the end to predict, `head`, `tail` or `both`.
       splits: the splits whose facts count as known. Facts of train always do.
-      type_matching: whether to limit the candidates to entities that occur in a
-        known fact with the relation next to the predicted entity, on the
-        predicted side.
+      type_matching: whether to limit the candidates to entities that are on the
+        predicted side of the relation next to the predicted entity in a known
+        fact.
 
     Returns:
       One `Ranking` for each fact and side, ordered by fact. With `both`, the
@@ -190,7 +192,7 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   def score(
     self, facts: Labels | Sequence[Labels], *, side: str = 'tail'
   ) -> np.ndarray:
-    """Computes the log-probability of each fact's head or tail, given the rest.
+    """Computes the log-probabilities of the heads or tails of facts.
 
     Args:
       facts: a triple or path of labels without `?`, or a list of N of these.

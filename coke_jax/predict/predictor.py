@@ -84,7 +84,7 @@ class Predictor:
   def ends(self, question: questions.Question) -> np.ndarray:
     """Returns the entities that occur with the relation next to `?`.
 
-    See `known_facts.KnownAnswers.ends`, with all splits.
+    See `known_facts.KnownAnswers.ends`. All splits are used.
     """
     return self._known.ends(question)
 

@@ -261,7 +261,7 @@ def test_openke(folder, triples, random):
     ('train2id.txt', '2\n', 'x\n', [':1: ', 'the number of lines']),
     ('entity2id.txt', 'b\t1', 'b', [':3: ', 'a label, a tab and an id']),
     ('entity2id.txt', 'b\t1', 'b\t0', [':3: ', 'id 0', 'earlier']),
-    ('entity2id.txt', 'b\t1', 'a\t1', [':3: ', 'on line 2']),
+    ('entity2id.txt', 'b\t1', 'a\t1', [':3: ', 'line 2 has']),
     ('relation2id.txt', '1\n', '4\n', ['1 lines after the first: expected 4']),
   ],
 )

@@ -1,14 +1,16 @@
 """Turns scores into the probabilities with which answers are correct.
 
 The score of an answer is its log-probability, plus the logarithm of the number
-of answers to the question that are known from train. On a split, all entities
-that are not known from another split are candidates, for every question that
-the new facts of the split answer. A candidate is correct if it completes one of
-these facts. Isotonic regression finds the share of correct candidates as a
-function of the score.
+of answers to the question that are known from train. The calibration uses a
+split and the facts that are in this split but not in train. They define the
+questions: each fact gives one question for its tail and one for its head. The
+candidates for a question are all entities except the known answers from other
+splits. A candidate is correct if it completes a fact of the split. Isotonic
+regression finds the share of correct candidates as a function of the score.
 
-So a probability holds for questions that have a correct answer which is not
-known yet, and if all such answers are in the split.
+So the probabilities are valid for questions that have at least one correct
+answer that is not in train. They assume that the split contains all such
+answers.
 """
 
 import dataclasses
@@ -20,7 +22,8 @@ from coke_jax.data import graph
 from coke_jax.predict import predictor, questions, validation
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Scores are counted in bins, so that memory does not grow with the candidates.
+# Only the number of scores in each bin is kept, so the memory does not depend
+# on the number of candidates.
 _LOWEST = -50.0
 _WIDTH = 1 / 64
 _BINS = 4608  # up to a score of 22
@@ -31,9 +34,9 @@ class ReliabilityBin:
   """The candidates whose calibrated probabilities are in an interval.
 
   Attributes:
-    low: the least probability of the interval.
-    high: the greatest probability of the interval.
-    predicted: the mean calibrated probability.
+    low: the lower end of the interval.
+    high: the upper end of the interval.
+    predicted: the mean calibrated probability of the candidates.
     observed: the share of correct candidates.
     count: the number of candidates.
   """
@@ -50,11 +53,11 @@ class Calibration:
   """The share of correct candidates as a step function of the score.
 
   Attributes:
-    split: the split that it was fitted on.
-    lower: the least score of each step, ascending. The first step also holds
-      for lower scores.
-    correct: the number of correct candidates of each step.
-    candidates: the number of candidates of each step.
+    split: the split that the function was fitted to.
+    lower: the lowest score of each step, ascending. The first step also
+      contains all lower scores.
+    correct: the number of correct candidates in each step.
+    candidates: the number of candidates in each step.
   """
 
   split: str
@@ -66,31 +69,32 @@ class Calibration:
     """Converts scores to calibrated probabilities.
 
     Args:
-      scores: floats of any shape, see the module. `NewFact.score` is such a
-        score.
+      scores: floats of any shape, the scores that the module describes, such as
+        `NewFact.score`.
 
     Returns:
-      float64 of the same shape.
+      float64 with the shape of `scores`.
     """
     share = np.array(self.correct) / np.array(self.candidates)
     step = np.searchsorted(np.array(self.lower), scores, side='right') - 1
     return share[np.maximum(step, 0)]
 
   def threshold(self, precision: float) -> float | None:
-    """Returns the least score above which the precision is sufficient.
+    """Returns the lowest score from which the precision is high enough.
 
     Args:
-      precision: the wanted share of correct candidates, 0 to 1.
+      precision: minimum share of correct candidates, 0 to 1.
 
     Returns:
-      A score. Of all candidates of the split with this score or a higher one,
-      at least the share `precision` is correct. None if there is no such score.
+      A score s. Among the candidates of the split whose score is at least s,
+      the share of correct ones is at least `precision`. None if there is no
+      such score.
     """
     correct = np.cumsum(self.correct[::-1])
     sufficient = correct >= precision * np.cumsum(self.candidates[::-1])
     if not sufficient[0]:
       return None
-    # The shares of the steps descend, so the precision descends, too.
+    # A lower step has a lower share, so each further step lowers the precision.
     return self.lower[::-1][int(np.flatnonzero(sufficient)[-1])]
 
 
@@ -109,8 +113,8 @@ def fit(predictor: predictor.Predictor, split: str) -> Calibration:
   used = np.flatnonzero(candidates)
   if not correct.any():
     raise questions.QuestionError(
-      f'split {split!r}: has no facts that are not in train: expected a split '
-      'to calibrate with'
+      f'split {split!r}: all facts are in train: expected a split with facts '
+      'that are not in train'
     )
   fitted = scipy.optimize.isotonic_regression(
     correct[used] / candidates[used], weights=candidates[used]
@@ -176,7 +180,7 @@ def score_facts(
     side: `head` or `tail`.
 
   Returns:
-    float32 [N]. The answer of a fact is not counted as known.
+    float32 [N]. The fact itself is not counted as a known answer.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.

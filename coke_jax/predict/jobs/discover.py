@@ -1,11 +1,11 @@
 """Finds the most plausible facts that no split contains.
 
-The probabilities of all entities as an answer to a question have the sum 1. If
-a question has n answers, each one has a probability of about 1 / n at best. So
+The probabilities of all answers to a question have the sum 1. If a question has
+n correct answers, each of them can only have a probability of about 1 / n. So
 the score of a fact is its probability, multiplied by the number of known
-answers to the question. On CoDEx-S, 95 of the first 100 facts that are found
-in this way are in the valid or test split, and 60 if they are ordered by
-probability.
+answers to the question. On CoDEx-S, 95 of the 100 facts with the highest scores
+are in the valid or test split. Of the 100 facts with the highest probabilities,
+60 are.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from coke_jax.data import grouping
 from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
 
-# A relation is symmetric if at least this share of its facts, without loops, is
-# also known in the other direction.
+# A relation is symmetric if at least this share of its facts is also known in
+# the other direction. Facts from an entity to itself are not counted.
 _SYMMETRIC = 0.5
 
 
@@ -30,9 +30,9 @@ class NewFact:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the logarithm of `probability` multiplied by `known_tails`, or by 1
-      if there are none.
-    probability: the probability of the tail, given head and relation: the
+    score: the logarithm of the product of `probability` and `known_tails`. If
+      `known_tails` is 0, it counts as 1.
+    probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
   """
@@ -61,7 +61,7 @@ class _Best:
 
   @property
   def least(self) -> float:
-    """The score that a new fact must exceed or equal."""
+    """The minimum score of a fact that can still be added."""
     return float(self.score[-1]) if len(self.score) == self.size else -np.inf
 
   def add(self, triples: np.ndarray, score: np.ndarray) -> None:
@@ -87,8 +87,8 @@ def discover(
   """Finds the most plausible facts that some splits do not contain.
 
   For each head and relation, the tails are scored once. Facts from an entity to
-  itself are left out if the relation has no such fact. Only the best facts are
-  kept in memory, and the scores of one batch.
+  itself are left out if the relation has no known fact of this kind. The memory
+  contains only the best facts and the scores of one batch.
 
   Args:
     predictor: predicts with the model.
@@ -97,13 +97,14 @@ def discover(
       not include inverse relations.
     per_head: the maximum number of facts with the same head, or None.
     splits: the splits whose facts count as known. Facts of train always do.
-    type_matching: whether heads and tails are limited to entities that occur in
-      a known fact with the relation, on this side.
+    type_matching: whether heads are limited to the known heads of the relation,
+      and tails to its known tails.
     progress: whether to show a progress bar.
 
   Returns:
     The facts, best first. Equal scores are ordered by relation, head and tail
-    id. Of two facts that a symmetric relation makes equivalent, the first.
+    id. If a relation is symmetric, only the better one of (h, r, t) and
+    (t, r, h) is returned.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -112,7 +113,8 @@ def discover(
   facts = facts_lib.known(data, dict.fromkeys(['train', *splits]))
   chosen = facts_lib.base_relations(data) if relations is None else relations
   best = _Best(
-    # At most half of the facts are removed as equivalent to better ones.
+    # Twice as many, because up to half of them may be removed as equivalent to
+    # better facts.
     2 * top,
     2 * top if per_head is None else per_head,
     np.zeros((0, 3), np.int32),
@@ -175,7 +177,7 @@ def _candidates(
   """Yields the new facts of a relation that may be among the best.
 
   Yields:
-    Pairs of triples, int32 [M, 3], and scores, float32 [M].
+    Pairs (triples, scores): int32 [M, 3] and float32 [M].
   """
   vocabulary = predictor.data.vocabulary
   own = facts.of(relation)
@@ -208,8 +210,8 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
   """Selects the scores of one batch that may be among the best.
 
   Args:
-    scores: float32 [B, V], minus infinity where there is no new fact. Scores
-      that are too low are set to minus infinity.
+    scores: float32 [B, V]. Minus infinity marks known facts and facts that are
+      left out. This function sets scores that are too low to minus infinity.
     best: the best facts so far.
 
   Returns:
@@ -228,7 +230,7 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _count_before(values: np.ndarray) -> np.ndarray:
-  """Returns how often each value occurs before its place: int64 [N]."""
+  """Counts how often each value occurs earlier in the array: int64 [N]."""
   order = np.argsort(values, kind='stable')
   ordered = values[order]
   new = np.ones(len(values), dtype=bool)
@@ -242,6 +244,8 @@ def _count_before(values: np.ndarray) -> np.ndarray:
 
 def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:
   """Returns the rows of triples that are not equivalent to an earlier row.
+
+  (h, r, t) and (t, r, h) are equivalent if r is symmetric.
 
   Args:
     triples: int32 [N, 3].
@@ -262,9 +266,10 @@ def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:
 
 
 def is_symmetric(triples: np.ndarray) -> bool:
-  """Returns whether half of the facts are also known in the other direction.
+  """Returns whether a relation is symmetric.
 
-  Facts from an entity to itself are not counted.
+  It is symmetric if at least half of its facts are also known in the other
+  direction. Facts from an entity to itself are not counted.
 
   Args:
     triples: int32 [T, 3], the distinct facts of one relation.

@@ -1,4 +1,4 @@
-"""The known facts of a graph, and the distinct questions that they answer."""
+"""The known facts of a graph, and the distinct questions about them."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,8 @@ from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import scorer as scorer_lib
 
-# Up to this number, the known answers to a question are scored together.
+# If a question has at most this number of known answers, only their scores are
+# copied from the devices.
 FEW_ANSWERS = 16
 
 
@@ -22,8 +23,8 @@ class Facts:
 
   Attributes:
     triples: int32 [T, 3], head entity id, relation index, tail entity id.
-    split: int8 [T], the index in `graph.SPLITS` of the first split with the
-      fact.
+    split: int8 [T], the first split that contains the fact, as an index of
+      `graph.SPLITS`.
   """
 
   triples: np.ndarray
@@ -35,7 +36,7 @@ class Facts:
     return self.triples[low:high]
 
   def are_in(self, other: 'Facts') -> np.ndarray:
-    """Returns which facts are also among other facts: bool [T]."""
+    """Returns which facts are also in `other`: bool [T]."""
     both = np.concatenate([self.triples, other.triples])
     group, num_groups = grouping.group_rows(both)
     found = np.zeros(num_groups, dtype=bool)
@@ -54,7 +55,8 @@ class Questions:
     indptr: int64 [Q + 1]. The answers to question i are
       `answers[indptr[i]:indptr[i + 1]]`.
     answers: int32 [total], entity ids.
-    fact: int64 [total], the row of the fact of each answer.
+    fact: int64 [total], the row in `Facts.triples` of the fact that each answer
+      completes.
   """
 
   side: str
@@ -68,7 +70,7 @@ class Questions:
     return len(self.relation)
 
   def with_any(self, chosen: np.ndarray) -> 'Questions':
-    """Returns the questions with an answer whose fact is chosen.
+    """Returns the questions that have at least one answer with a chosen fact.
 
     Args:
       chosen: bool [T], one value for each fact.
@@ -88,7 +90,7 @@ class Questions:
     )
 
   def known(self, rows: slice, num_entities: int) -> np.ndarray:
-    """Returns the known answers to some questions as masks: bool [B, V]."""
+    """Returns the known answers to B questions as masks: bool [B, V]."""
     start, stop, _ = rows.indices(len(self))
     mask = np.zeros((stop - start, num_entities), dtype=bool)
     counts = np.diff(self.indptr[start : stop + 1])
@@ -98,11 +100,10 @@ class Questions:
 
 
 def base_relations(data: arrays.DataSet) -> np.ndarray:
-  """Returns the relations without those that invert another one: int32 [M].
+  """Returns the relations that are not inverse relations: int32 [M].
 
-  Path data have an inverse for each relation. Its label is that of the relation
-  with a marker in front, so of each pair, the relation with the shorter label
-  is returned.
+  Only path data contain inverse relations. Their labels consist of a marker and
+  the label of the base relation, so base relations have the shorter labels.
   """
   count = data.vocabulary.num_relations
   relations = np.arange(count, dtype=np.int32)
@@ -136,8 +137,8 @@ def to_base(data: arrays.DataSet, relations: Iterable[int]) -> list[int]:
 def known(data: arrays.DataSet, splits: Iterable[str] = graph.SPLITS) -> Facts:
   """Returns the distinct facts of some splits.
 
-  In path data, the facts are the paths with a single relation. A fact of an
-  inverse relation is returned as a fact of the relation that it inverts.
+  In path data, the facts are the paths with a single relation. A fact with an
+  inverse relation is converted to a fact with the base relation.
   """
   splits = list(splits)
   parts = [_edges(data, split) for split in splits]
@@ -217,8 +218,8 @@ def score(
     progress: a progress bar that counts questions.
 
   Yields:
-    Pairs of the rows of a batch and log-probabilities, float32 [B, V]. The
-    caller may change them.
+    Pairs of the rows of a batch, as a slice of the questions, and their
+    log-probabilities, float32 [B, V]. The caller may change this array.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -255,8 +256,8 @@ def score_answers(
   """
   scores = np.empty(len(asked.answers), np.float32)
   counts = np.diff(asked.indptr)
-  # The answers to most questions fit into a few columns. Then no scores of all
-  # entities are copied from the devices.
+  # Most questions have few answers. For these, only the scores of the answers
+  # are copied from the devices, not the scores of all entities.
   few = counts <= FEW_ANSWERS
   width: int = scorer.model.max_length
   for start in range(0, int(few.sum()), scorer.batch_size):
@@ -288,7 +289,7 @@ def score_answers(
 
 
 def _edges(data: arrays.DataSet, split: str) -> np.ndarray:
-  """Returns the facts of a split along base relations: int32 [T, 3]."""
+  """Returns the facts of a split with base relations only: int32 [T, 3]."""
   if not isinstance(data, paths_lib.PathData):
     return data.split(split)
   edges = data.split(split).single_edges()

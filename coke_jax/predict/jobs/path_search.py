@@ -8,7 +8,7 @@ import numpy as np
 from coke_jax.data import grouping
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Limits for one pair of entities. They bound the time at entities with very
+# Limits for one pair of entities. They limit the time if the entities have very
 # many facts. Paths through entities with few facts are found first.
 MAX_EDGES = 1_000_000
 MAX_PATHS = 1_000
@@ -16,7 +16,7 @@ MAX_PATHS = 1_000
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-  """A fact, followed in one of its directions.
+  """A fact that is followed from head to tail or from tail to head.
 
   Attributes:
     source: the entity at the start.
@@ -46,11 +46,11 @@ class Graph:
 
   Attributes:
     num_entities: V.
-    start: int64 [V + 1]. The edges of entity e are those at
+    start: int64 [V + 1]. The edges that start at entity e are those at
       `start[e]:start[e + 1]`, ordered by target.
-    target: int32 [2 T].
-    relation: int32 [2 T].
-    backwards: bool [2 T].
+    target: int32 [2 T], the entity at the end of each edge.
+    relation: int32 [2 T], the relation of each edge.
+    backwards: bool [2 T], whether the edge is followed from tail to head.
   """
 
   def __init__(self, facts: facts_lib.Facts, num_entities: int):
@@ -86,11 +86,11 @@ class Graph:
     ]
 
   def links(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns the distinct pairs of a source and a target with an edge.
+    """Returns the distinct pairs (source, target) that an edge links.
 
     Args:
       sources: integers [N], distinct entities.
-      targets: bool [V].
+      targets: bool [V], whether each entity is a possible target.
 
     Returns:
       int64 [M, 2], sorted.
@@ -106,7 +106,7 @@ class Graph:
 def find(
   graph: Graph, head: int, tail: int, fact: tuple[int, int, int]
 ) -> tuple[list[Path], bool]:
-  """Finds the paths between two entities, without one fact.
+  """Finds the paths between two entities that do not contain a given fact.
 
   No entity occurs twice in a path.
 
@@ -117,8 +117,8 @@ def find(
     fact: the fact that no path may contain.
 
   Returns:
-    The paths: first those with one fact, then with two, then with three.
-    Whether these are all paths, or a limit was reached.
+    The paths: first all paths of one fact, then of two facts, then of three.
+    Whether these are all paths. False if a limit was reached.
   """
   if head == tail:
     return [], True
@@ -142,9 +142,9 @@ def _middles(
   """Finds the entities between head and tail on paths of up to three edges.
 
   Returns:
-    Tuples of no, one or two entities, shortest first. Of equal length, those
-    with the fewest edges come first.
-    Whether these are all of them.
+    Tuples of zero, one or two entities, shortest first. Tuples of equal length
+    are ordered by the number of edges of their entities.
+    Whether these are all tuples. False if a limit was reached.
   """
   ends = np.array([head, tail])
   after = np.setdiff1d(graph.neighbors(head), ends)
@@ -152,7 +152,7 @@ def _middles(
   shared = np.intersect1d(after, before)
   shared = shared[np.argsort(graph.degree(shared), kind='stable')]
   found: list[tuple[int, ...]] = [(), *((one,) for one in shared.tolist())]
-  # Follow the edges of the side that has fewer of them.
+  # Start from the end whose neighbors have fewer edges.
   swapped = graph.degree(before).sum() < graph.degree(after).sum()
   near, far = (before, after) if swapped else (after, before)
   near = near[np.argsort(graph.degree(near), kind='stable')]
@@ -165,7 +165,7 @@ def _middles(
     pairs = pairs[:, ::-1]
   size = graph.degree(pairs[:, 0]) + graph.degree(pairs[:, 1])
   pairs = pairs[np.argsort(size, kind='stable')]
-  # More pairs than paths are not needed, as each pair is on a path.
+  # Nearly every pair is on a path, so twice as many pairs as paths are enough.
   complete = len(used) == len(near) and len(pairs) <= 2 * MAX_PATHS
   found += [(first, last) for first, last in pairs[: 2 * MAX_PATHS].tolist()]
   return found, complete

@@ -1,4 +1,4 @@
-"""Finds the entities whose embeddings are nearest to that of an entity."""
+"""Finds the entities whose embeddings are nearest to an entity's embedding."""
 
 import dataclasses
 
@@ -13,9 +13,10 @@ class Neighbor:
   """An entity with a similar embedding.
 
   Attributes:
-    label: the entity.
-    rank: its position, counted from 1.
-    similarity: the cosine of both embeddings, -1 to 1.
+    label: the label of the entity.
+    rank: the position in the list of neighbors, counted from 1.
+    similarity: the cosine of the embeddings of this entity and the given
+      entity, -1 to 1.
   """
 
   label: str
@@ -70,8 +71,8 @@ def contextual(
     layer: the number of blocks to apply.
 
   Returns:
-    float32 [V, D], the hidden state at MASK, from which the model predicts the
-    entity on the other side.
+    float32 [V, D], the hidden states at MASK. From these, the model predicts
+    the entity on the other side.
 
   Raises:
     errors.NonFiniteError: a hidden state is NaN or infinite.
