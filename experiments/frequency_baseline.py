@@ -37,17 +37,15 @@ def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
   np.add.at(frequency, (1, relation, head), 1)
   triples = graph.split(split)
   queries = queries_lib.from_triples(triples, vocabulary)
-  indptr, indices = queries.known_answers(
-    queries_lib.from_triples(graph.triples(*graph_lib.SPLITS), vocabulary)
+  known = queries.known_answers(
+    queries_lib.from_triples(graph.triples(*graph_lib.SPLITS), vocabulary),
+    vocabulary.num_entities,
   )
 
   def score(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     side, number = np.divmod(rows, len(triples))
     scores = frequency[side, triples[number, 1]]
-    candidates = np.ones(scores.shape, dtype=bool)
-    for place, row in enumerate(rows):
-      candidates[place, indices[indptr[row] : indptr[row + 1]]] = False
-    return scores, candidates
+    return scores, ~known.mask(rows)
 
   return task.summarize(_rank(queries.indices, score), split)
 

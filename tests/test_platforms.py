@@ -112,7 +112,9 @@ def test_ranking(exported):
   params = parallel.replicate(parameters.init_params(coke, 0))
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
   ranker = ranker_lib.Ranker(coke, 4)
-  ranker.rank_filtered(params, queries, queries.known_answers(queries))
+  ranker.rank_filtered(
+    params, queries, queries.known_answers(queries, coke.num_entities)
+  )
   check(exported, ['dot_general'])
   before = len(exported)
   ranker.rank_among(
@@ -131,7 +133,9 @@ def test_ranking_by_chunks_of_the_vocabulary(exported):
   queries = queries_lib.from_triples(graph.test, graph.vocabulary)
   ranker = ranker_lib.Ranker(coke, score_bytes=4 * 256 * 3)
   assert ranker.chunk_size == 3
-  ranker.rank_filtered(params, queries, queries.known_answers(queries))
+  ranker.rank_filtered(
+    params, queries, queries.known_answers(queries, coke.num_entities)
+  )
   check(exported, ['dot_general', 'while'])
 
 

@@ -48,6 +48,7 @@ def count_filtered(
   gold: jax.Array,
   filter_row: jax.Array,
   filter_entity: jax.Array,
+  filter_of: jax.Array | None = None,
 ) -> tuple[Counts, jax.Array]:
   """Does the same as `count_among` in the filtered setting.
 
@@ -57,15 +58,19 @@ def count_filtered(
   Args:
     scores: float32 [B, V].
     gold: int32 [B], the entity whose rank is computed.
-    filter_row: int32 [F], the row of each known answer. Values of B or more are
-      padding and have no effect.
+    filter_row: int32 [F], the filter that each known answer belongs to. Values
+      of B or more are padding and have no effect.
     filter_entity: int32 [F], the entity id of each known answer.
+    filter_of: int32 [B], the filter of each row. Rows with the same known
+      answers can share a filter. Default: filter i is that of row i.
 
   Returns:
     The same as `count_among`.
   """
   candidates = jnp.ones(scores.shape, dtype=bool)
   candidates = candidates.at[filter_row, filter_entity].set(False, mode='drop')
+  if filter_of is not None:
+    candidates = candidates[filter_of]
   return count_among(scores, gold, candidates)
 
 
@@ -76,6 +81,7 @@ def count_filtered_by_chunks(
   gold: jax.Array,
   filter_row: jax.Array,
   filter_entity: jax.Array,
+  filter_of: jax.Array | None = None,
 ) -> tuple[Counts, jax.Array]:
   """Does the same as `count_filtered` for one chunk of entities after another.
 
@@ -90,9 +96,12 @@ def count_filtered_by_chunks(
     chunk_size: C, the number of entities in a chunk, at most V.
     num_entities: V, the number of entities.
     gold: int32 [B], the entity whose rank is computed.
-    filter_row: int32 [F], the row of each known answer. Values of B or more are
-      padding and have no effect.
-    filter_entity: int32 [F], the entity id of each known answer.
+    filter_row: int32 [chunks, F], the filter that each known answer belongs to.
+      Values of B or more are padding and have no effect.
+    filter_entity: int32 [chunks, F], the entity id of each known answer. Row i
+      contains those in chunk i, which are the entities i * C to i * C + C - 1.
+      Entities of other chunks have no effect.
+    filter_of: as in `count_filtered`.
 
   Returns:
     The same as `count_among`.
@@ -118,15 +127,16 @@ def count_filtered_by_chunks(
     score = jnp.take_along_axis(scores_of(start), column[:, None], axis=1)[:, 0]
     return jnp.where(inside & new[column], score, found), None
 
-  def count(sums: Counts, index: jax.Array) -> tuple[Counts, None]:
+  def count(
+    sums: Counts, one: tuple[jax.Array, jax.Array, jax.Array]
+  ) -> tuple[Counts, None]:
+    index, filters, entities = one
     start, new = place(index)
     scores = scores_of(start)  # [B, C]
-    others = jnp.broadcast_to(new[None], scores.shape)
-    for row, entity in ((filter_row, filter_entity), (jnp.arange(rows), gold)):
-      column = entity - start
-      outside = (column < 0) | (column >= chunk_size)
-      column = jnp.where(outside, chunk_size, column)
-      others = others.at[row, column].set(False, mode='drop')
+    others = exclude(jnp.ones(scores.shape, bool), filters, entities - start)
+    if filter_of is not None:
+      others = others[filter_of]
+    others = exclude(others, jnp.arange(rows), gold - start) & new[None]
     chunk = {
       'better': (others & (scores > gold_score)).sum(axis=1),
       'equal': (others & (scores == gold_score)).sum(axis=1),
@@ -135,11 +145,18 @@ def count_filtered_by_chunks(
     }
     return jax.tree.map(jnp.add, sums, chunk), None
 
+  def exclude(
+    others: jax.Array, row: jax.Array, column: jax.Array
+  ) -> jax.Array:
+    outside = (column < 0) | (column >= chunk_size)
+    column = jnp.where(outside, chunk_size, column)
+    return others.at[row, column].set(False, mode='drop')
+
   chunks = jnp.arange(num_chunks)
   missing = jnp.full(rows, jnp.nan, dtype=jnp.float32)
   gold_score = jax.lax.scan(find_gold, missing, chunks)[0][:, None]  # [B, 1]
   names = ('better', 'equal', 'candidates', 'not_finite')
   zeros = {name: jnp.zeros(rows, dtype=jnp.int32) for name in names}
-  counts, _ = jax.lax.scan(count, zeros, chunks)
+  counts, _ = jax.lax.scan(count, zeros, (chunks, filter_row, filter_entity))
   finite = counts.pop('not_finite') == 0
   return {**counts, 'candidates': counts['candidates'] + 1}, finite

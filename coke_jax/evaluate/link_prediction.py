@@ -6,6 +6,7 @@ candidates. If candidates have the same score as the gold entity, its rank is
 the mean of its possible ranks, which is called the realistic rank.
 """
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,12 @@ class LinkPrediction:
     """
     graph = self.data
     queries = queries_lib.from_triples(graph.split(split), graph.vocabulary)
+    parts = (
+      queries_lib.parts_from_triples(graph.split(name), graph.vocabulary)
+      for name in filter_splits
+    )
     known = queries.known_answers(
-      queries_lib.from_triples(graph.triples(*filter_splits), graph.vocabulary)
+      itertools.chain.from_iterable(parts), graph.vocabulary.num_entities
     )
     return ranker.rank_filtered(params, queries, known, progress=progress)
 

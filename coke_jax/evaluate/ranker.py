@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from coke_jax import parallel, progress_bar
+from coke_jax.data import entity_sets
 from coke_jax.data import queries as queries_lib
-from coke_jax.evaluate import counting, device_call
+from coke_jax.evaluate import counting, device_call, filters
 from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import ensemble
 
@@ -77,7 +78,7 @@ class Ranker:
     self,
     params: Any,
     queries: queries_lib.Queries,
-    known: tuple[np.ndarray, np.ndarray],
+    known: entity_sets.EntitySets,
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
@@ -90,8 +91,7 @@ class Ranker:
       params: replicated parameters, see `parallel.replicate`.
       queries: N queries with exactly one answer each, the gold entity.
       known: the known answers of each query, as `Queries.known_answers` returns
-        them: indptr int64 [N + 1] and indices int32 [total]. They may include
-        the gold entity.
+        them. They may include the gold entity.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -102,26 +102,11 @@ class Ranker:
       ValueError: a query does not have exactly one answer.
     """
     size = self._filtered_batch_size
-    capacity = _filter_capacity(known[0], size)
-    devices = parallel.num_devices()
-    piece = size // devices
-    indptr, indices = known
-
-    def filter_pairs(start: int) -> device_call.Batch:  # [devices, capacity]
-      filter_row = np.full((devices, capacity), piece, dtype=np.int32)
-      filter_entity = np.zeros((devices, capacity), dtype=np.int32)
-      for device in range(devices):
-        first = min(start + device * piece, len(queries))
-        last = min(first + piece, len(queries))
-        counts = np.diff(indptr[first : last + 1])
-        total = int(counts.sum())
-        filter_row[device, :total] = np.repeat(np.arange(last - first), counts)
-        filter_entity[device, :total] = indices[indptr[first] : indptr[last]]
-      return {'filter_row': filter_row, 'filter_entity': filter_entity}
+    filtered = filters.Filters(known, size, self.chunk_size)
 
     def start_batch(start: int) -> device_call.PendingResults:
       return self._filtered.start(
-        params, _query_rows(queries, start, size), size, filter_pairs(start)
+        params, _query_rows(queries, start, size), size, filtered.batch(start)
       )
 
     return _rank(start_batch, queries, size, progress)
@@ -174,8 +159,9 @@ class Ranker:
     return counting.count_filtered(
       self._scores(params, batch),
       batch['gold'],
-      batch['filter_row'],
-      batch['filter_entity'],
+      batch['filter_row'][0],
+      batch['filter_entity'][0],
+      batch['filter_of'],
     )
 
   def _count_among(
@@ -204,6 +190,7 @@ class Ranker:
       batch['gold'],
       batch['filter_row'],
       batch['filter_entity'],
+      batch['filter_of'],
     )
 
 
@@ -247,14 +234,3 @@ def _query_rows(
     'mask_position': queries.mask_position[rows],
     'gold': queries.indices[queries.indptr[:-1][rows]],
   }
-
-
-def _filter_capacity(indptr: np.ndarray, size: int) -> int:
-  """Returns the maximum number of known answers in a batch on one device.
-
-  It is rounded up to a power of two.
-  """
-  piece = size // parallel.num_devices()
-  ends = np.append(np.arange(0, len(indptr) - 1, piece), len(indptr) - 1)
-  most = int(np.diff(indptr[ends]).max(initial=1))
-  return 1 << (most - 1).bit_length()

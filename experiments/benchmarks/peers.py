@@ -3,11 +3,12 @@
     python -m experiments.benchmarks.peers --config=configs/codex_s.py \
       --minutes=10 --out=peers_codex_s
 
-First trains the config. Then trains each peer on the same triples until the
-minutes are over. After every validation, the elapsed minutes and the filtered
-MRR of the valid split are recorded. At the end, the test split is ranked with
-the evaluator of this package and, for the peers, also with PyKEEN's. Both must
-agree. Writes peers.json, peers.md and peers.png. Needs
+First trains the config. Then trains each PyKEEN model (peer) on the same
+triples for the given number of minutes. After every validation, the elapsed
+minutes and the filtered MRR of the valid split are recorded. At the end, the
+test split is ranked with the evaluator of this package. For the peers, it is
+also ranked with the evaluator of PyKEEN, and both MRRs must agree. Writes
+peers.json, peers.md and peers.png. Needs
 `pip install '.[peers,plots]'`.
 """
 
@@ -40,7 +41,8 @@ from experiments.paper import formats
 from experiments.paper import options as options_lib
 
 _QUERIES_PER_CALL = 256
-# MRRs of the two evaluators may differ by the rounding of float32.
+# Maximum difference between the MRRs of both evaluators, which round float32
+# scores differently.
 _TOLERANCE = 1e-3
 
 Curve = list[tuple[float, float]]  # minutes and valid MRR
@@ -70,7 +72,7 @@ class Peer:
 PEERS = (
   Peer(
     'ComplEx',
-    # PyKEEN counts complex numbers.
+    # In PyKEEN, this is the number of complex numbers.
     {'embedding_dim': 256, 'loss': 'CrossEntropyLoss'},
     learning_rate=3.4e-4,
     batch_size=1024,
@@ -102,7 +104,7 @@ PEERS = (
 def train_config(
   path: str, overrides: Sequence[str], out: pathlib.Path
 ) -> tuple[Curve, dict[str, Any]]:
-  """Trains a config in a process of its own, the whole command.
+  """Trains a config by running the command line in a new process.
 
   Args:
     path: the config file.
@@ -110,7 +112,8 @@ def train_config(
     out: the work folder.
 
   Returns:
-    The curve. The test metrics, with the `minutes` of the whole command.
+    The curve.
+    The test metrics, and `minutes`, the time of the whole command.
   """
   started = time.monotonic()
   command = [sys.executable, '-m', 'coke_jax.main', f'--config={path}']
@@ -159,17 +162,16 @@ def rank(
   if split == 'test':
     known.append(graph.test)
   facts = queries_lib.from_triples(np.concatenate(known), graph.vocabulary)
-  indptr, indices = queries.known_answers(facts)
+  every = queries.known_answers(facts, graph.vocabulary.num_entities)
   found = []
   for start, scores in _scores(model, triples):
     rows = slice(start, start + len(scores))
-    counts = np.diff(indptr[start : start + len(scores) + 1])
-    first = indptr[start]
+    indptr, indices = every.csr(np.arange(len(queries))[rows])
     result, finite = counting.count_filtered(
       jnp.asarray(scores),
       jnp.asarray(queries.indices[rows]),
-      jnp.asarray(np.repeat(np.arange(len(scores)), counts)),
-      jnp.asarray(indices[first : first + counts.sum()]),
+      jnp.asarray(np.repeat(np.arange(len(scores)), np.diff(indptr))),
+      jnp.asarray(indices),
     )
     assert np.asarray(finite).all()
     found.append(
@@ -212,7 +214,8 @@ def train_peer(
   The parameters of the best validation are used for the test.
 
   Returns:
-    The curve. The test metrics, with the number of `minutes`.
+    The curve.
+    The test metrics, and `minutes`, the time of the training.
 
   Raises:
     RuntimeError: the evaluators do not agree.
@@ -250,7 +253,7 @@ def train_peer(
     print(f'{peer.model}: epoch {epochs}, {elapsed():.1f} min, {mrr:.4f}')
     if mrr > best[0]:
       best = mrr, {k: v.clone() for k, v in model.state_dict().items()}
-    # About twenty validations, the last one when the time is over.
+    # Validate about twenty times. The last validation is at the end.
     pace = (elapsed() - before) / step
     wanted = min(minutes / 20, max(minutes - elapsed(), 0.0))
     step = max(1, int(wanted / pace))

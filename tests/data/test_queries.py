@@ -1,12 +1,14 @@
 """Compares queries with plain Python lists and sets."""
 
+import tracemalloc
+
 import hypothesis
 import numpy as np
 import pytest
 import small
 from hypothesis import strategies as st
 
-from coke_jax.data import grouping, queries
+from coke_jax.data import entity_sets, grouping, queries
 
 # Entities 0-3, relations 4-5, MASK 6, PAD 7.
 VOCABULARY = small.labels(4, 2)
@@ -37,6 +39,11 @@ def rows_of(made: queries.Queries) -> list[Row]:
     )
     for i in range(len(made))
   ]
+
+
+def members(sets: entity_sets.EntitySets) -> list[list[int]]:
+  indptr, indices = sets.csr(np.arange(len(sets)))
+  return [indices[indptr[i] : indptr[i + 1]].tolist() for i in range(len(sets))]
 
 
 def check(made: queries.Queries) -> None:
@@ -157,12 +164,10 @@ def test_group_rows(rows):
 @hypothesis.settings(deadline=None)
 @hypothesis.given(rows=_ROWS, known=_ROWS)
 def test_known_answers(rows, known):
-  indptr, indices = build(rows).known_answers(build(known))
-  assert indptr.dtype == np.int64
-  assert indices.dtype == np.int32
-  assert indptr.shape == (len(rows) + 1,)
-  got = [indices[indptr[i] : indptr[i + 1]].tolist() for i in range(len(rows))]
-  assert len(indices) == sum(map(len, got))
+  sets = build(rows).known_answers(build(known), 99)
+  assert sets.set_of.dtype == sets.indices.dtype == np.int32
+  assert len(sets) == len(rows)
+  got = members(sets)
   assert got == [
     sorted({a for row, answers in known if row == tokens for a in answers})
     for tokens, _ in rows
@@ -173,13 +178,53 @@ def test_known_answers(rows, known):
 @hypothesis.given(rows=_TRIPLES, known=_TRIPLES)
 def test_known_answers_of_triples(rows, known):
   made = queries.from_triples(to_array(rows), VOCABULARY)
-  indptr, indices = made.known_answers(
-    queries.from_triples(to_array(known), VOCABULARY)
+  sets = made.known_answers(
+    queries.parts_from_triples(to_array(known), VOCABULARY),
+    VOCABULARY.num_entities,
   )
   wanted = [{t for a, b, t in known if (a, b) == (h, r)} for h, r, _ in rows]
   wanted += [{h for h, a, b in known if (a, b) == (r, t)} for _, r, t in rows]
-  got = np.split(indices, indptr[1:-1]) if len(made) else []
-  assert [set(one.tolist()) for one in got] == wanted
+  assert [set(one) for one in members(sets)] == wanted
+
+
+def test_answers_of_a_hub_are_stored_once():
+  """Memory does not grow with lines times answers; NumPy reports its bytes."""
+  degree, lines = 2_000, 1_000
+  vocabulary = small.labels(degree + 1, 2)
+  facts = np.zeros((degree, 3), np.int32)  # entity 0 is the tail of all facts
+  facts[:, 0] = np.arange(1, degree + 1)
+  hub = queries.from_triples(facts[:lines], vocabulary, side='head')
+  known = queries.from_triples(facts, vocabulary)
+  tracemalloc.start()
+  sets = hub.known_answers(known, vocabulary.num_entities)
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert sets.sizes.tolist() == [degree] * lines
+  assert sets.indices.tolist() == facts[:, 0].tolist()
+  # All answers of all lines would take 4 * degree * lines bytes.
+  assert peak < 100 * (degree + lines)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+  rows=st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 2)),
+    min_size=1,
+  ),
+  others=st.lists(st.tuples(*[st.integers(0, 3)] * 3)),
+  factor=st.sampled_from([1, 2**30]),
+)
+def test_row_finder(rows, others, factor):
+  """With large numbers, the columns do not fit into one key."""
+  finder = grouping.RowFinder(np.array(rows) * factor)
+  places = {row: place for place, row in enumerate(sorted(set(rows)))}
+  assert finder.group.tolist() == [places[row] for row in rows]
+  assert finder.num_groups == len(places)
+  group, index = finder.find(np.array(others).reshape(-1, 3) * factor)
+  wanted = [
+    (places[row], place) for place, row in enumerate(others) if row in places
+  ]
+  assert list(zip(group.tolist(), index.tolist(), strict=True)) == wanted
 
 
 # ----------------------------------------------------------- take, concatenate

@@ -12,7 +12,7 @@ import pytest
 import small
 
 from coke_jax import parallel
-from coke_jax.data import queries
+from coke_jax.data import entity_sets, queries
 from coke_jax.evaluate import counting
 from coke_jax.evaluate import ranker as ranker_lib
 
@@ -46,7 +46,13 @@ def random_queries(num_entities, count, seed):
   )
   known = generator.integers(0, num_entities, (count, 5)).astype(np.int32)
   known[:, 0] = gold
-  return masked, (np.arange(count + 1) * 5, known.reshape(-1))
+  sets = entity_sets.EntitySets(
+    np.arange(count, dtype=np.int32),
+    np.arange(count + 1) * 5,
+    known.reshape(-1),
+    num_entities,
+  )
+  return masked, sets
 
 
 @pytest.mark.parametrize('chunk', [1, 2, 4, 5, 7, 10, 11])
@@ -58,19 +64,22 @@ def test_counts_are_the_same_in_chunks(chunk):
     gold = generator.integers(0, 11, size=6).astype(np.int32)
     row = generator.integers(0, 9, size=40).astype(np.int32)
     entity = generator.integers(0, 11, size=40).astype(np.int32)
+    of = generator.integers(0, 6, size=6).astype(np.int32)
 
-    def by_chunks(scores, gold, row, entity):
+    def by_chunks(scores, gold, row, entity, of):
+      pairs = (-(-11 // chunk), 40)
       return counting.count_filtered_by_chunks(
         lambda start: jax.lax.dynamic_slice_in_dim(scores, start, chunk, 1),
         chunk,
         11,
         gold,
-        row,
-        entity,
+        jax.numpy.broadcast_to(row, pairs),
+        jax.numpy.broadcast_to(entity, pairs),
+        of,
       )
 
-    got, got_finite = jax.jit(by_chunks)(scores, gold, row, entity)
-    wanted, finite = whole(scores, gold, row, entity)
+    got, got_finite = jax.jit(by_chunks)(scores, gold, row, entity, of)
+    wanted, finite = whole(scores, gold, row, entity, of)
     assert got.keys() == wanted.keys()
     for name, count in wanted.items():
       assert got[name].tolist() == count.tolist()
@@ -85,8 +94,8 @@ def test_an_infinite_score_is_found_in_any_chunk():
     2,
     5,
     np.array([0, 0]),
-    np.array([9]),
-    np.array([0]),
+    np.full((3, 1), 9),
+    np.zeros((3, 1), int),
   )
   assert finite.tolist() == [True, False]
 

@@ -287,7 +287,7 @@ def test_queries_need_exactly_one_gold_answer(counted):
     counted.rank_filtered(
       parallel.replicate(table_model().tables),
       masked,
-      (masked.indptr, masked.indices),
+      masked.known_answers(masked, made.vocabulary.num_entities),
     )
 
 
@@ -465,13 +465,14 @@ def test_counting_on_random_scores_with_ties():
     gold = generator.integers(0, 11, size=6).astype(np.int32)
     row = generator.integers(0, 9, size=40).astype(np.int32)
     entity = generator.integers(0, 11, size=40).astype(np.int32)
-    counts, _ = jax.device_get(count(scores, gold, row, entity))
+    of = generator.integers(0, 6, size=6).astype(np.int32)
+    counts, _ = jax.device_get(count(scores, gold, row, entity, of))
     filtered = set(zip(row.tolist(), entity.tolist(), strict=True))
     for b in range(6):
       others = [
         scores[b, e]
         for e in range(11)
-        if e != gold[b] and (b, e) not in filtered
+        if e != gold[b] and (of[b], e) not in filtered
       ]
       assert counts['better'][b] == sum(s > scores[b, gold[b]] for s in others)
       assert counts['equal'][b] == sum(s == scores[b, gold[b]] for s in others)
