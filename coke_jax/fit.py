@@ -33,13 +33,13 @@ def train(
   Args:
     triples: the path of a file or folder, the name of a data set, a data frame,
       an array, or an iterable of (head, relation, tail), as in `prepare`.
-    valid: triples for choosing the best checkpoint. Default: if `test` is not
-      given either, the triples are split at random, as in `prepare`.
+    valid: triples for choosing the best checkpoint. If neither `valid` nor
+      `test` is given, the triples are split at random, as in `prepare`.
     test: triples for the final metrics.
     config: the settings. Default: the recipe for the number of entities, see
       `recipes.for_size`. `config.data` is ignored.
     minutes: the time for a new training, as in `run.train_and_evaluate`.
-      Default: 0, which means all epochs of the settings.
+      Default 0: the number of epochs in the settings is trained.
     workdir: the work folder. If it contains a run with the same data and
       settings, that run is continued. Default: a temporary folder, which is
       deleted at the end.

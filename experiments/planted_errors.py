@@ -3,12 +3,12 @@
     python -m experiments.planted_errors --config=configs/codex_s.py \
       --workdir=runs/planted
 
-Replaces the head or tail of 2 % of the training triples by another entity, so
-that the triple is in no split. Trains on the result, and audits the training
-triples. Prints the share of the planted errors among the first 2 % of the facts
-of `audit`. A random order gives .02. With seed 0 and the command above, the
-share is .64. With --same-type, the new entities occur with the relation on the
-same side, and the share is .17.
+Replaces the head or tail of 2 % of the training triples by another entity. The
+new triples are in no split. Then trains on the result, and audits the training
+triples. Prints the share of planted errors among the first 2 % of the facts of
+`audit`. In a random order, it would be .02. With seed 0 and the command above,
+it is .64. With --same-type, a new entity must already occur in train with the
+relation on the same side, and the share is .17.
 """
 
 import argparse
@@ -35,12 +35,12 @@ def plant(
     graph: the graph. Its training triples are distinct.
     share: the share of training triples to replace.
     seed: the seed of the choice.
-    same_type: whether the new entity occurs in train with the relation, on the
-      same side. Otherwise it is any entity.
+    same_type: whether a new entity must already occur in train with the
+      relation on the same side. Otherwise, it can be any entity.
 
   Returns:
-    The new training triples, int32 [T, 3], and whether each one is an error,
-    bool [T].
+    int32 [T, 3], the new training triples.
+    bool [T], whether each triple is a planted error.
   """
   generator = np.random.default_rng(seed)
   train = graph.train.copy()
@@ -65,7 +65,7 @@ def plant(
 def write(
   folder: pathlib.Path, graph: graph_lib.KnowledgeGraph, train: np.ndarray
 ) -> None:
-  """Writes the splits of a graph, with other training triples, as TSV files."""
+  """Writes TSV files with new training triples and the old valid and test."""
   folder.mkdir(parents=True, exist_ok=True)
   words = graph.vocabulary
   splits = {'train': train, 'valid': graph.valid, 'test': graph.test}

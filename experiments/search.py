@@ -6,10 +6,10 @@
 
 Each trial is a training with one choice of values in its own work folder below
 `--out`. Without `--trials`, every combination of listed values is one trial.
-With `--rungs=3`, a trial first trains for a ninth of the epochs of the config.
-It trains again with three times as many epochs only if its valid metric is
-among the best third at this rung (asynchronous successive halving, Li et al.
-2020). The test split is not used.
+With `--rungs=3`, a trial consists of up to three trainings, called rungs. They
+have a ninth, a third and all of the config's epochs. A trial reaches the next
+rung only if its valid metric is among the best third of the current rung
+(asynchronous successive halving, Li et al. 2020). The test split is not used.
 
 Writes search.json, search.md and search.png. All trials are recorded in
 search.sqlite3, so the same command continues an interrupted search, and a
@@ -48,7 +48,9 @@ class TrainingFailedError(RuntimeError):
 
 
 def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
-  """Trains with some settings in a process, or continues this training.
+  """Trains with the chosen settings, or continues this training.
+
+  The training runs in a new process.
 
   Raises:
     TrainingFailedError: the training ended with an error.
@@ -126,8 +128,8 @@ def open_study(
       min_resource=1, reduction_factor=reduction
     ),
   )
-  # With the seed of the first trial, a continued study would draw its first
-  # values again.
+  # The seed must differ each time the study is opened. Otherwise, a continued
+  # study would draw its first values again.
   study.sampler = optuna.samplers.TPESampler(
     seed=len(study.get_trials(deepcopy=False)), multivariate=True
   )
@@ -146,7 +148,7 @@ def objective(
   epochs: Sequence[float],
   reduction: int,
 ) -> float:
-  """Trains one trial rung by rung. Returns the valid metric of the last one.
+  """Trains one trial rung by rung. Returns the valid metric of the last rung.
 
   Raises:
     optuna.TrialPruned: the trial is not among the best at a rung.
@@ -172,7 +174,7 @@ def objective(
 
 
 def summarize(study: optuna.Study) -> list[dict[str, Any]]:
-  """Returns the trials, first those of the highest rung, best first."""
+  """Returns the trials, ordered by their highest rung, then by their metric."""
   tried = [
     {'set': trial.params, 'rungs': trial.user_attrs['rungs']}
     for trial in study.get_trials(deepcopy=False)

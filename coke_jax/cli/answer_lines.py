@@ -1,4 +1,4 @@
-"""Answers questions from lines of text, and embeds sequences from them.
+"""Answers the questions, or embeds the sequences, in lines of text.
 
 Lines are read, processed and written in batches, so memory use does not grow
 with the number of lines. See `input_lines` for the format of the input.
@@ -56,7 +56,7 @@ def answer(
       completely or not at all.
     format: `tsv` or `jsonl`.
     top: the maximum number of answers per question.
-    restriction: which entities may be answers.
+    restriction: filters the answers.
 
   Returns:
     The number of questions, and the number of questions without an answer.
@@ -141,7 +141,7 @@ def embed(
         model.parser.tokens([tokens for _, _, tokens in batch], model.width),
         layer,
       )
-    if not embedded:  # One empty batch gives the arrays their shapes.
+    if not embedded:  # An empty batch defines the shapes of the arrays.
       yield from model.encode(model.parser.tokens([], model.width), layer)
 
   embedding_files.write_contextual(

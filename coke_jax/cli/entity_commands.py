@@ -124,7 +124,8 @@ def explain(
 ) -> None:
   """Writes the known facts that support facts or predictions.
 
-  In TSV, the column `kind` is `path`, `similar`, or `none` if there is neither.
+  In TSV, the column `kind` is `path` or `similar`. If a fact has no paths and
+  no similar facts, there is one line for it, whose `kind` is `none`.
   """
   checks.protect_files(output, input, workdir)
   model = graph_commands.load_model(config, workdir, output)

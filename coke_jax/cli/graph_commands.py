@@ -131,9 +131,9 @@ def calibrate(
 
 
 def split_relations(model: model_lib.Model, relation: str) -> list[str] | None:
-  """Returns the relations of a flag, or None if it is empty.
+  """Splits the value of --relation at commas. Returns None if it is empty.
 
-  The label of a relation may contain a comma.
+  The label of a relation is not split, even if it contains a comma.
   """
   if not relation:
     return None

@@ -74,7 +74,8 @@ class Lines:
     path: a file, or `-` for standard input.
     line_format: the columns of a line.
     skip_bad: whether to report and skip a bad line instead of raising an error.
-    read: the number of lines read so far, without lines that are not text.
+    read: the number of lines read so far. Lines that are not UTF-8 text are not
+      counted.
     skipped: the number of bad lines skipped so far.
   """
 

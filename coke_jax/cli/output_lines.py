@@ -14,7 +14,7 @@ from coke_jax.data import atomic_files, vocabulary
 
 _DIGITS = 6  # Significant digits of scores and probabilities in TSV.
 
-_LINE_ENDS = '\x85\u2028\u2029'  # JSON escapes the line ends of ASCII.
+_LINE_ENDS = '\x85\u2028\u2029'  # Line ends that `json.dumps` does not escape.
 
 # Values of the columns of TSV by name: text, numbers, or lists of text.
 Row = Mapping[str, Any]
@@ -36,10 +36,11 @@ def write_records(
   Args:
     output: the path of a file, or `-` for standard output.
     format: `tsv` or `jsonl`.
-    columns: converts a record to the columns of TSV.
+    columns: returns the values of a record's TSV columns, by name.
     names: the names of the columns, in order.
-    found: pairs of the columns or keys to write before a record, such as
-      `line`, the number of a line of input, and the record.
+    found: pairs of a row and a record. The row contains additional values that
+      are written before the record, such as `line`, the number of the input
+      line.
     words: the labels that the records may contain.
 
   Returns:

@@ -20,7 +20,8 @@ TABLE = (
     '',
     'Columns of head, relation and tail, separated by commas: names such as '
     'subject,predicate,object, or positions such as 1,3,2. Other columns are '
-    'not read. Default: the usual names, or all columns if there are three.',
+    'not read. Default: the columns with usual names. If there are none, the '
+    'file must have exactly three columns.',
   ),
   flag_types.Flag(
     'column_delimiter',
@@ -40,9 +41,9 @@ TABLE = (
     'header',
     _MODES,
     'auto',
-    'Whether the first line of CSV and TSV files names the columns. auto: if '
-    '--columns has names, or the line has names such as head, relation and '
-    'tail.',
+    'Whether the first line of CSV and TSV files contains the names of the '
+    'columns. auto: yes if --columns contains a name, or if the line contains '
+    'usual names such as head, relation and tail.',
     options.HEADERS,
   ),
   flag_types.Flag(
@@ -55,15 +56,16 @@ TABLE = (
     'literals',
     _MODES,
     'skip',
-    'RDF triples with a text or number as tail. skip: leave them out. keep: '
-    'use the literal, as written in N-Triples, as a label.',
+    'RDF triples whose tail is a literal, such as a text or a number. skip: '
+    'leave them out. keep: use the literal as a label, in the notation of '
+    'N-Triples.',
     options.LITERALS,
   ),
   flag_types.Flag(
     'duplicates',
     _MODES,
     'drop',
-    'Equal triples of a split. drop: use only the first. keep: use all.',
+    'Repeated triples in a file. drop: use only the first one. keep: use all.',
     reading.DUPLICATES,
   ),
   flag_types.Flag(
@@ -71,7 +73,7 @@ TABLE = (
     _MODES,
     False,
     r'Write tabs, line breaks and backslashes in labels as \t, \n, \r and \\. '
-    'Without it, a tab or line break in a label is an error.',
+    'By default, a tab or line break in a label raises an error.',
   ),
   flag_types.Flag(
     'valid_share', _MODES, 0.05, 'Share of the triples for the valid split.'
@@ -85,7 +87,7 @@ TABLE = (
     _MODES,
     'symmetric',
     'Triples that are always in the same split. symmetric: "a r b" and "b r '
-    'a". pairs: all triples of two entities.',
+    'a". pairs: all triples between the same two entities.',
     splitting.TOGETHER,
   ),
   flag_types.Flag(

@@ -35,7 +35,7 @@ class _StandardError(io.FileIO):
 
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
-  """Replaces an OSError in a `with` block by an error with a name.
+  """Replaces an OSError from a `with` block by an error that states a name.
 
   Args:
     name: the name of the stream or file that the block writes.
@@ -55,7 +55,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def on_terminal(output: str) -> bool:
-  """Returns whether output is shown on a terminal that also shows errors.
+  """Returns whether a terminal shows both the output and messages.
 
   Args:
     output: the value of --output.
@@ -73,8 +73,8 @@ def prepare() -> None:
 
   A character that the encoding of a stream lacks is written as an escape. If
   standard error is closed or full, messages are dropped and the program
-  continues. If standard output is full, the error names it. If it is closed,
-  `sys.stdout` stays None.
+  continues. If standard output is full, the error message names standard
+  output. If standard output is closed, `sys.stdout` stays None.
   """
   for descriptor in (0, 1, 2):
     try:

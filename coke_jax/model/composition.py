@@ -1,17 +1,18 @@
 """Composes the known entity of a query with the relations of the query.
 
-A vector of D numbers stands for D / 2 complex numbers: the first half holds the
-real parts, the second half the imaginary parts. The composition of a query
-(s, r1, .., rk, ?) is the elementwise complex product s r1 .. rk. For a triple,
-this is the product in ComplEx (Trouillon et al. 2016). For a path, products are
-chained as in the compositional training of Guu, Miller and Liang (2015).
+A vector of D numbers represents D / 2 complex numbers. Its first half contains
+the real parts, and its second half contains the imaginary parts. The
+composition of a query (s, r1, .., rk, ?) is the elementwise complex product
+s r1 .. rk. For a triple, this is the product in ComplEx (Trouillon et al.
+2016). For a path, products are chained as in the compositional training of Guu,
+Miller and Liang (2015).
 
-With rotations, the factors of relations are divided by their moduli first, as
-in RotatE (Sun et al. 2019).
+With rotations, the factors of the relations are first divided by their moduli,
+as in RotatE (Sun et al. 2019).
 
 Every relation has two factors. The forward factor is used in queries for the
-tail. The backward factor is used in queries for the head, which start at the
-tail and follow the relations backwards.
+tail. The backward factor is used in queries for the head. The composition of
+these queries starts at the tail and uses the relations in reverse order.
 """
 
 import jax

@@ -1,9 +1,10 @@
 """Several encoders whose scores are averaged.
 
 The members have the same architecture and different parameters. Every leaf of
-their parameters has a leading axis M, the number of members. For one query, the
-mean of the logits ranks entities in the same order as the mean of the
-log-probabilities, because the normalizer is the same for all entities.
+their parameters has a leading axis M, the number of members. The mean of the
+logits ranks the entities of a query in the same order as the mean of the
+log-probabilities, because the difference of both means is the same for all
+entities.
 
 Other letters in shapes are those of `encoder`.
 """
@@ -20,8 +21,8 @@ from coke_jax.model import encoder
 class Ensemble(nn.Module):
   """Scores entities with the mean of the logits of several encoders.
 
-  It has the methods of `encoder.CoKE` that do not train. Hidden states and
-  embeddings of the members are concatenated, so their width is M D.
+  It has the methods of `encoder.CoKE` that ranking and prediction use. Hidden
+  states and embeddings of the members are concatenated, so their width is M D.
 
   Attributes:
     member: the architecture of every member.
@@ -134,5 +135,5 @@ class Ensemble(nn.Module):
     )
 
 
-# What ranking and prediction need of a model.
+# The models that can be used for ranking and prediction.
 Encoder = encoder.CoKE | Ensemble

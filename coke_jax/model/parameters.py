@@ -22,8 +22,8 @@ def init_params(model: ensemble.Encoder, seed: int) -> Any:
     seed: determines the parameters completely.
 
   Returns:
-    The parameters, a nested dict of float32 arrays. Those of an ensemble are
-    the item `member`, with the leading axis M.
+    The parameters, a nested dict of float32 arrays. The parameters of an
+    ensemble are in the item `member` and have a leading axis M.
   """
   key = _named_key(seed, 'parameters')
   if isinstance(model, encoder.CoKE):

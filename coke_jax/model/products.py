@@ -1,7 +1,8 @@
 """Products of the encoder that are fast on every device.
 
 Operands are float32 or bfloat16. Products of bfloat16 accumulate in float32.
-Gradients are written by hand, because XLA is slow with the automatic ones.
+The gradients are written by hand, because XLA computes the gradients from
+automatic differentiation slowly.
 
 Shapes use the letters of `block`.
 """
@@ -15,7 +16,7 @@ from jax.experimental import layout
 
 
 def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
-  """Multiplies x with a kernel, with operands of type `dtype`.
+  """Multiplies x with a kernel after converting both to `dtype`.
 
   The products in the gradient also have operands of type `dtype` and accumulate
   in float32. The gradient is written by hand, because the transposed product
@@ -99,9 +100,9 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Computes the attention-weighted sums of values.
 
-  In this function and its gradient, H is the last axis of every product that
-  has this axis. With automatic differentiation, the last axis is K, which is
-  only 3 for triples. XLA on a CPU then takes ten times as long.
+  The products here and in the gradient have H as their last axis. With
+  automatic differentiation, the last axis would be K, which is only 3 for
+  triples. Then XLA on a CPU would take ten times as long.
 
   Args:
     weights: float32 [B, Q, K, A].
@@ -185,7 +186,7 @@ def _contract_rows(x: jax.Array, y: jax.Array) -> jax.Array:
 def _contract(
   a: jax.Array, b: jax.Array, a_axis: int, b_axis: int
 ) -> jax.Array:
-  """Multiplies two matrices over one axis of each; the result is float32."""
+  """Multiplies two matrices, summing over one axis of each. Returns float32."""
   if a.dtype != jnp.bfloat16:
     return _dot(a, b, a_axis, b_axis)
 

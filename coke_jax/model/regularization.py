@@ -1,9 +1,9 @@
 """The N3 penalty on the vectors that a composition multiplies.
 
 N3 is the sum of the cubed moduli of complex numbers (Lacroix, Usunier and
-Obozinski 2018). A training instance has the penalty of its known entity, its
-relation factors and its answer. Frequent vectors are therefore penalized more
-often, in proportion to the number of instances that use them.
+Obozinski 2018). The penalty of a training instance is the sum over the vectors
+of its known entity, its relation factors and its answer. So a vector is
+penalized once for each instance that uses it.
 """
 
 from typing import Any
@@ -41,13 +41,13 @@ def n3_penalty(
 
   Args:
     params: parameters of `encoder.CoKE` with a composition.
-    batch: a batch of `data.batches.TrainingSet`. If it has `candidates`, it has
-      them without a leading axis.
+    batch: a batch of `data.batches.TrainingSet`. If it contains `candidates`,
+      their leading axis has been removed.
     num_entities: V.
     pad_id: the token id of PAD.
 
   Returns:
-    float32 [B]; 0 for a row without answers.
+    float32 [B]. The penalty of a row without answers is 0.
   """
   elements, factors = (
     params['element_embedding'],

@@ -19,8 +19,8 @@ def draw(
 
   Args:
     bins: the intervals of probabilities, from `Model.reliability`.
-    split: the split that they were measured on.
-    folder: the folder of the files; created if it is missing.
+    split: the split on which the intervals were measured.
+    folder: the folder of the files. It is created if it does not exist.
 
   Returns:
     The files.
@@ -41,7 +41,8 @@ def draw(
 def figure(bins: Sequence[calibrate.ReliabilityBin], split: str) -> Any:
   """Returns the diagram as a matplotlib figure.
 
-  Points on the diagonal are calibrated. The number at a point is the number of
+  Each interval is a point. If a point is on the diagonal, the probabilities of
+  its interval are correct. The number next to a point is the number of
   candidates.
   """
   made = plot_style.new_figure(5, 5)

@@ -2,7 +2,7 @@
 
 from coke_jax.storage import checksums
 
-# The results of each split.
+# Split -> name of the file with its results.
 RESULTS = {
   'train': 'results_train.json',
   'valid': 'results_valid.json',
@@ -23,5 +23,5 @@ _SUFFIX = '.safetensors'  # of the parameters and data of an exported model
 
 
 def is_own_file(name: str) -> bool:
-  """Returns whether a name is that of a file which this package writes."""
+  """Returns whether this package writes files with a given name."""
   return name in _FILES or name.endswith(_SUFFIX)

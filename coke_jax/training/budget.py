@@ -1,8 +1,8 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
-A measurement gives the time of a step. The remaining time gives the number of
-epochs. If there is time for more epochs than the recipe needs, several models
-are trained side by side instead, see `model.ensemble`.
+The time of a step is measured. The number of epochs is chosen so that they fit
+into the remaining time. If there is time for more epochs than the recipe needs,
+several models are trained side by side instead, see `model.ensemble`.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ FIELDS = (
 )
 # Members beyond this number improve the ranks very little.
 MAX_MEMBERS = 8
-# The rest of the time is a reserve for slower steps, for example because other
-# programs run on the same machine.
+# Share of the time that is used. The rest is a reserve, because steps can be
+# slower later, for example if other programs run on the same machine.
 _USABLE = 0.8
 _MEASURED_CALLS = 2
 _VALIDATIONS = 4
@@ -42,7 +42,7 @@ class Choice:
     step_seconds: the time of a step of one member.
     evaluation_seconds: the time for ranking a split with one member. It is the
       mean of valid and test.
-    reason: one sentence for people.
+    reason: one sentence that explains the choice, for messages.
   """
 
   config: ml_collections.ConfigDict
@@ -58,7 +58,7 @@ def choose(
   *,
   started: float | None = None,
 ) -> Choice:
-  """Chooses the number of epochs and of members for a time.
+  """Chooses the numbers of epochs and members that fit into a time.
 
   Compiles the step, and runs some steps and rankings to measure their time.
 
@@ -71,8 +71,8 @@ def choose(
       Default: now.
 
   Raises:
-    config.ConfigError: the time is not positive, or it is already over after
-      the measurement.
+    config.ConfigError: the time is not positive, or there is no time left for a
+      step after the measurement.
   """
   if not minutes > 0:
     raise config_lib.ConfigError(f'minutes is {minutes:g}: expected above 0')
@@ -120,7 +120,7 @@ def adopt(
 
 
 def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
-  """Returns the seconds of a step and those of its compilation."""
+  """Returns the seconds per step, and the seconds of the compilation."""
   state = parallel.replicate(setup.init_state())
   key = parameters.dropout_key(0)
   size = setup.config.train.steps_per_call
@@ -149,7 +149,7 @@ def _time_evaluation(setup: setup_lib.Setup) -> float:
   )
   smallest = min(splits, key=lambda split: len(data.split(split)))
   seconds = []
-  for _ in range(2):  # The first one includes the compilation.
+  for _ in range(2):  # The time of the first run includes the compilation.
     start = time.monotonic()
     setup.task.evaluate(ranker, params, smallest, choosing=False)
     seconds.append(time.monotonic() - start)
