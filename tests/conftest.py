@@ -1,4 +1,4 @@
-"""Settings of JAX for all tests, and where real data sets are found."""
+"""Configures JAX for all tests, and finds real data sets."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-# Read before any test: some tests change the environment.
+# This is read before any test runs, because some tests change the environment.
 DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 # The programs run so briefly that compilation takes most of the time. The older

@@ -63,8 +63,8 @@ def random_graph(
 
   Args:
     seed: the seed of the random numbers.
-    sizes: the number of triples drawn for train, valid and test. If it is 0,
-      the split is empty, also with `repeats`.
+    sizes: the numbers of triples drawn for train, valid and test. If a number
+      is 0, the split is empty, even with `repeats`.
     entities: the labels, or their number.
     relations: the labels, or their number.
     unseen: number of entities that are in no training triple. These are the
@@ -366,9 +366,10 @@ def reached(edges, question):
 
 
 def known_in(data, question, label):
-  """Returns the first split with which a label is a known answer.
+  """Returns the first split in which a label is a known answer.
 
-  Training triples are always used. Returns an empty string if no split is left.
+  Paths may combine edges of this split and of train. Returns an empty string if
+  the label is not a known answer.
   """
   for split in SPLITS:
     if label in reached(facts(data, 'train', split), question):
@@ -379,8 +380,8 @@ def known_in(data, question, label):
 def ends(data, question, *splits):
   """Returns the candidates for `?` under type matching.
 
-  They occur in a triple of train or of the given splits, with the relation next
-  to `?`, on the side of `?`.
+  In a triple of train or of the given splits, a candidate is on the side of `?`
+  of the relation next to `?`.
   """
   edges = facts(data, 'train', *splits)
   if question[0] == '?':

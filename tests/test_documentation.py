@@ -38,7 +38,7 @@ def test_every_field_is_on_the_page_of_settings(generated):
 def test_every_flag_is_on_the_page_of_the_command_line(generated):
   page = generated['command_line.md']
   for mode in commands.COMMANDS:
-    assert f'## --mode={mode}\n' in page
+    assert f'## coke {mode}\n' in page
   for flag in flags_lib.TABLE:
     for mode in flag.modes:
       assert f'id="{mode}-{flag.name}"' in page

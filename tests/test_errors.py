@@ -1,4 +1,4 @@
-"""All errors of the package have the public base class."""
+"""Checks that all errors of the package have the public base class."""
 
 import importlib
 import inspect

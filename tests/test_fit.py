@@ -1,4 +1,4 @@
-"""Training from triples in one call."""
+"""Tests training from triples in one call."""
 
 import numpy as np
 import pandas as pd

@@ -216,7 +216,7 @@ def test_questions_have_tabs_whatever_the_data_have(tmp_path, delimiter, kind):
 
 
 def test_a_path_never_adds_columns(path_model, tmp_path):
-  """The data may separate relations by tabs. The answers do not."""
+  """Answers never separate relations by tabs, even if the data do."""
   path = write(tmp_path, 'e03\tlikes\t**near\t?\n')
   for relation_delimiter in ('', '\t', ';'):
     output = tmp_path / 'answers.tsv'
@@ -350,7 +350,7 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Uses pipes such as `<(zcat questions.gz)`; no file replaces a pipe."""
+  """Uses pipes, such as `<(zcat questions.gz)`. Files do not replace them."""
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
@@ -590,7 +590,7 @@ def read_by_hand(content, known_entities):
 
 
 def test_mutated_files_give_exact_labels_or_an_error(model, tmp_path):
-  """Reads each of hundreds of damaged files with and without skipping lines."""
+  """Reads hundreds of damaged files. Bad lines raise errors or are skipped."""
   renamed = small.with_labels(model, ODD)
   given = [(label, 'likes', '?') for label in ODD[::2]]
   given += [('?', 'near', label) for label in ODD[1::2]]

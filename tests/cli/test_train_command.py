@@ -1,4 +1,4 @@
-"""Training on a file of triples without a config."""
+"""Tests training on a file of triples without a config."""
 
 import pytest
 import small

@@ -1,4 +1,4 @@
-"""Checks that an epoch has each instance once, ordered by (seed, epoch)."""
+"""Checks that an epoch contains each instance once, in a reproducible order."""
 
 import collections
 import itertools

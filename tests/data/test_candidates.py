@@ -1,4 +1,4 @@
-"""Candidates and the loss over candidates against sums over all entities."""
+"""Compares sums and losses over candidates with those over all entities."""
 
 import jax
 import jax.numpy as jnp

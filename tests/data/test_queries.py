@@ -188,7 +188,7 @@ def test_known_answers_of_triples(rows, known):
 
 
 def test_answers_of_a_hub_are_stored_once():
-  """Memory does not grow with lines times answers; NumPy reports its bytes."""
+  """Memory is not proportional to lines times answers."""
   degree, lines = 2_000, 1_000
   vocabulary = small.labels(degree + 1, 2)
   facts = np.zeros((degree, 3), np.int32)  # entity 0 is the tail of all facts
@@ -215,7 +215,7 @@ def test_answers_of_a_hub_are_stored_once():
   factor=st.sampled_from([1, 2**30]),
 )
 def test_row_finder(rows, others, factor):
-  """With large numbers, the columns do not fit into one key."""
+  """If the numbers are large, the columns do not fit into one integer key."""
   finder = grouping.RowFinder(np.array(rows) * factor)
   places = {row: place for place, row in enumerate(sorted(set(rows)))}
   assert finder.group.tolist() == [places[row] for row in rows]

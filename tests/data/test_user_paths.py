@@ -1,4 +1,4 @@
-"""Tests paths that no file can have."""
+"""Tests paths that cannot exist."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Ensembles against their members, one by one."""
+"""Compares ensembles with their single members."""
 
 import jax
 import numpy as np

@@ -33,7 +33,7 @@ def test_dropout_rate_and_scale(rate):
 
 @pytest.mark.parametrize('rate', [0.1, 0.5])
 def test_dropout_is_independent_over_places_and_keys(rate):
-  """Statistics differ from their expectation by less than five deviations."""
+  """Means differ from their expectation by less than five standard errors."""
   steps, rows, width = 40, 64, 256
   keys = jax.random.split(jax.random.key(3), steps)
   threshold = np.uint32(round(rate * 2**32))

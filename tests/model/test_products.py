@@ -1,4 +1,4 @@
-"""Products and their handwritten gradients against plain NumPy."""
+"""Compares products and their handwritten gradients with plain NumPy."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The N3 penalty against loops over complex numbers."""
+"""Compares the N3 penalty with loops over complex numbers."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""Tests that reading an exported model gives this model or an error."""
+"""Tests that an exported model is read exactly or raises an error."""
 
 import dataclasses
 import json
@@ -208,7 +208,7 @@ def test_the_calibration_of_the_checkpoint_is_exported(triples, tmp_path):
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
-  """For some layouts, versions of safetensors write different files."""
+  """Some versions of safetensors write arrays of other layouts incorrectly."""
   wide = np.arange(12, dtype=np.int32).reshape(3, 4)
   named = {
     'columns': np.asfortranarray(wide),
@@ -581,7 +581,7 @@ def test_an_exported_model_answers_where_orbax_is_missing(triples):
 
 
 def test_a_run_needs_orbax(triples):
-  """The test above needs this difference."""
+  """A work folder cannot be loaded without Orbax, unlike an exported model."""
   done = subprocess.run(
     [sys.executable, '-c', _ASK, str(triples[0])],
     capture_output=True,

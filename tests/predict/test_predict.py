@@ -27,7 +27,7 @@ def model():
 
 @pytest.fixture(scope='module')
 def path_model():
-  """Returns a model for at most two relations; the data have up to three."""
+  """Returns a model for up to two relations. The data have longer paths."""
   return small.table_model(
     small.random_paths(), max_length=5, max_path_length=2
   )

@@ -42,7 +42,7 @@ def in_fork(function):
 
 
 def test_a_forked_process_is_refused(model):
-  """Without the check, it would wait forever."""
+  """Without the check, the prediction in the fork would wait forever."""
   model.predict(QUESTIONS)
   copy = pickle.dumps(model)
   for use in (

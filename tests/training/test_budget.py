@@ -1,4 +1,4 @@
-"""The choice of settings for a time, with measured times replaced."""
+"""Tests the choice of settings for a time. The measured times are replaced."""
 
 import pytest
 import small

@@ -179,8 +179,9 @@ def test_a_process_whose_main_thread_cannot_handle_signals_ends(mode, signals):
   assert 'without a checkpoint' in done.stderr
 
 
-# Python's normal shutdown crashes, as some libraries with threads cause it to.
-# Some output is still buffered, and the reader of standard output may be gone.
+# Python's normal shutdown crashes here, as it does with some libraries that use
+# threads. Some output is still buffered, and the reader of standard output may
+# have ended.
 _CRASHING = """
 import atexit, logging, logging.handlers, os, sys
 from coke_jax.training import interruption

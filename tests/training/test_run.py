@@ -23,7 +23,7 @@ METRICS = ('mrr', 'hits@1', 'hits@3', 'hits@10', 'mean_rank')
 
 
 def write_graph(folder):
-  """Writes a ring of 20 people. Each knows the next, trusts the previous."""
+  """Writes a ring of 20 people. Each knows the next and trusts the previous."""
   triples = [
     triple
     for i in range(20)
@@ -125,7 +125,7 @@ def test_other_data_are_refused(trained, change):
 
 
 def test_changed_data_files_are_refused(trained, tmp_path, caplog):
-  """A change is not silently ignored. Missing files are not needed."""
+  """A change raises an error or a warning. The files may also be missing."""
   folder, config = trained
   data = pathlib.Path(config.data.dir)
   before = (data / 'train.txt').read_bytes()
@@ -179,7 +179,7 @@ def test_a_run_that_another_process_trains_can_be_measured(trained):
 
 
 def test_the_training_split_can_be_ranked(trained):
-  """A model that does not fit its training data has a fault."""
+  """These metrics show whether a model fits its training data."""
   folder, config = trained
   results = run.evaluate(config, folder, 'train')
   assert results == json.loads((folder / 'results_train.json').read_text())

@@ -67,9 +67,10 @@ class StoppedError(Exception):
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
 def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
-  """Stops inside an epoch, after a checkpoint inside an epoch.
+  """Stops a training inside an epoch. Its last checkpoint is inside one, too.
 
-  After resuming, device calls begin at other steps than without the stop.
+  So the resumed training begins its device calls at other steps than a training
+  that was not stopped.
   """
   config = small_config(
     rows=rows,
@@ -146,7 +147,7 @@ def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
 
 
 def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
-  # Each head and relation has one tail, and the other way round.
+  # Each head and relation has one tail. Each relation and tail has one head.
   train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
   graph = dataclasses.replace(random_graph(), train=train, valid=train)
   config = small_config(num_epochs=200, learning_rate=3e-3, target_mass=1.0)
@@ -229,7 +230,7 @@ def one_step(batch, config, graph, weight_per_row=1.0):
 
 @pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
 def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
-  """Holds for any number of rows that the query is split into."""
+  """This is true for any number of rows into which the query is split."""
   graph = random_graph(lines=120)
   config = small_config(
     rows='query', max_answers_per_row=3, query_weight_power=power

@@ -149,5 +149,5 @@ def test_mistakes():
     with pytest.raises(coke_jax.QuestionError, match='expected'):
       call()
   empty = small.table_model(small.random_graph(sizes=(50, 0, 9)))
-  with pytest.raises(coke_jax.QuestionError, match='no facts that are not in'):
+  with pytest.raises(coke_jax.QuestionError, match='all facts are in train'):
     empty.calibrate()

@@ -1,4 +1,4 @@
-"""Compares `Model.discover` with a loop over all facts that are possible."""
+"""Compares `Model.discover` with a loop over all possible facts."""
 
 import collections
 import itertools
