@@ -1,17 +1,21 @@
 r"""Trains and evaluates CoKE, a model of knowledge graphs, and queries it.
 
 Train on a small graph that ships with coke_jax, into runs/countries:
-  coke --config=configs/countries.py
+  coke train --config=countries
+
+Train on your own triples for ten minutes, into runs/facts:
+  coke train facts.csv --minutes=10
 
 Train with other settings (the same command continues an interrupted run):
-  coke --config=configs/fb15k237.py --workdir=runs/mine \
+  coke train --config=fb15k237 --workdir=runs/mine \
     --config.train.num_epochs=50 --config.model.num_layers=6
 
 Use the trained model:
-  coke --mode=evaluate --workdir=runs/mine --split=valid
-  coke --mode=predict --workdir=runs/mine --input=questions.tsv
+  coke evaluate runs/mine --split=valid
+  coke predict runs/mine --input=questions.tsv
 
-Without the installed script, `python -m coke_jax.main` is the same as `coke`.
+The command can also be the value of --mode, as in coke --mode=evaluate. Without
+the installed script, `python -m coke_jax.main` is the same as `coke`.
 """
 
 import sys
@@ -23,7 +27,7 @@ from ml_collections import config_flags
 
 from coke_jax import config as config_lib
 from coke_jax import errors
-from coke_jax.cli import arguments, commands, streams
+from coke_jax.cli import arguments, commands, help_text, streams, subcommands
 from coke_jax.cli import flags as flags_lib
 from coke_jax.training import interruption
 
@@ -32,14 +36,14 @@ FLAGS = flags.FLAGS
 CONFIG = config_flags.DEFINE_config_file(
   'config',
   None,
-  'Config file: a Python file with a function get_config(), such as the files '
-  'in configs/. Default: the settings of the run in --workdir.',
+  'Name of a built-in config, or a Python file with a function get_config(). '
+  'Default: the settings of the run in --workdir.',
 )
 WORKDIR = flags.DEFINE_string(
   'workdir',
   '',
   'Work folder of the run, which contains settings, checkpoints, metrics.jsonl '
-  'and results.json. Default: runs/<name of the config file>.',
+  'and results.json. Default: runs/<name of the config or of --data>.',
 )
 MODE = flags.DEFINE_enum(
   'mode', 'train', list(commands.COMMANDS), commands.mode_help()
@@ -52,16 +56,20 @@ def main(argv: Sequence[str]) -> int | None:
 
   An error that the user can cause is printed without a traceback.
   """
+  command = commands.COMMANDS[MODE.value]
   if len(argv) > 1:
-    raise app.UsageError(f'unexpected arguments: {" ".join(argv[1:])}')
+    text = subcommands.unexpected(argv[1:], MODE.value, command)
+    return arguments.fail(text)
   if not FLAGS['verbosity'].present:  # Orbax logs every checkpoint.
     absl_logging.set_verbosity(absl_logging.WARNING)
   try:
     keywords = flags_lib.values(MODE.value)
-    command = commands.COMMANDS[MODE.value]
     config, workdir = CONFIG.value, WORKDIR.value
     if config is None and command.needs_config:
-      raise config_lib.ConfigError(arguments.missing_config(workdir))
+      expected = 'config' in command.common
+      raise config_lib.ConfigError(
+        arguments.missing_config(workdir, '--config=<name or file>' * expected)
+      )
     if config is not None and not workdir:
       workdir = arguments.default_workdir(
         config_flags.get_config_filename(FLAGS['config'])
@@ -81,11 +89,16 @@ def main(argv: Sequence[str]) -> int | None:
 def entry_point() -> None:
   """Runs the console script `coke`."""
   # Change sys.argv in place, because the config flag reads overrides from it.
-  sys.argv[:] = arguments.prepare(sys.argv)
   streams.prepare()
   with arguments.flushed_output():
-    if arguments.wants_help(sys.argv):
-      print(arguments.help_text(__doc__))
+    try:
+      typed = subcommands.expand(sys.argv, commands.COMMANDS)
+    except flags_lib.FlagError as error:
+      sys.exit(arguments.fail(str(error)))
+    sys.argv[:] = arguments.prepare(typed)
+    text = help_text.requested(sys.argv, __doc__)
+    if text is not None:
+      print(text)
       return
     app.run(main, flags_parser=arguments.parse_flags)
 

@@ -1,4 +1,4 @@
-"""Paths of one to three relations in the graph of countries.py.
+"""Paths of one to three relations in the graph of the config countries.
 
 python -m coke_jax.main --config=configs/countries_paths.py
 

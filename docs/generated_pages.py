@@ -47,14 +47,14 @@ def settings() -> str:
   """Returns the page of config fields, grouped as in `config.py`."""
   parts = [
     '# Config fields',
-    'A config file in `configs/` starts from the defaults below, which are the '
+    'A config starts from the defaults below, which are the '
     "paper's setting for link prediction, and changes some fields. The command "
     'line changes fields for one run:',
-    '```bash\npython -m coke_jax.main --config=configs/countries.py \\\n'
+    '```bash\ncoke train --config=countries \\\n'
     '  --config.model.num_layers=6 --config.train.num_epochs=20\n```',
     'An unknown field, or a value that is not valid, raises an error before '
-    'anything is read or written. [Config files](configs.md) lists what '
-    'each file in `configs/` changes.',
+    'anything is read or written. [Built-in configs](configs.md) lists what '
+    'each config changes.',
   ]
   described = config_lib.describe()
   for group, title in _GROUPS.items():
@@ -68,13 +68,16 @@ def settings() -> str:
 
 
 def config_files() -> str:
-  """Returns the page of config files: purpose, and the fields they change."""
+  """Returns the page of configs: purpose, and the fields they change."""
   parts = [
-    '# Config files',
-    'Each file in `configs/` is the setting for one data set; those in '
+    '# Built-in configs',
+    'Each config has the settings for one data set. `coke configs` lists them, '
+    '`coke train --config=umls` uses one, and `coke configs umls > mine.py` '
+    'writes its file, which you can change and use with `--config=mine.py`. '
+    'Every field that a file does not set has [its default](settings.md).',
+    'In a clone of the repository, the files are in `configs/`. Those in '
     '`configs/budgets/` are for the scripts of [Reproduction]'
-    '(reproduction.md). Every field that a file does not list has [its default]'
-    '(settings.md).',
+    '(reproduction.md) and are not part of the installed package.',
   ]
   folder = ROOT / 'configs'
   for path in (*sorted(folder.glob('*.py')), *sorted(folder.glob('*/*.py'))):
@@ -96,11 +99,18 @@ def command_line() -> str:
   """Returns the page of command-line flags."""
   parts = [
     '# Command line',
-    '`coke` and `python -m coke_jax.main` are the same program. `--mode` '
-    'selects the command. A flag that the command does not use raises an '
+    '`coke` and `python -m coke_jax.main` are the same program. `coke predict` '
+    'is the same as `coke --mode=predict`. `coke predict --help` shows the '
+    'flags of the command. A flag that the command does not use raises an '
     'error. Dashes in a flag may be written as underscores. Flags that begin '
     'with `--config.` set [config fields](settings.md).',
-    '## For every mode',
+    'A script completes commands, flags, config fields and built-in configs in '
+    'the shell. To load it, add one of these lines to the configuration of '
+    'your shell:',
+    '```bash\nsource <(coke completion bash)     # ~/.bashrc\n'
+    'source <(coke completion zsh)      # ~/.zshrc, after compinit\n'
+    'coke completion fish | source      # ~/.config/fish/config.fish\n```',
+    '## For every command',
   ]
   flag: Any
   for name in ('config', 'workdir', 'mode'):
@@ -116,7 +126,14 @@ def command_line() -> str:
     )
   )
   for mode, command in commands.COMMANDS.items():
-    parts += [f'## --mode={mode}', _escape(command.help)]
+    examples = '\n'.join(command.examples)
+    parts += [f'## coke {mode}', _escape(command.help)]
+    if command.positional:
+      parts.append(
+        f'The value of `--{command.positional}` can also be written directly '
+        f'after `coke {mode}`.'
+      )
+    parts.append(f'```bash\n{examples}\n```')
     for flag in flags_lib.TABLE:
       if mode in flag.modes:
         notes = []
@@ -128,7 +145,7 @@ def command_line() -> str:
           _definition(
             f'`{flag.typed}`',
             f'{mode}-{flag.name}',
-            flag.help,
+            flag.help_for(mode),
             ', '.join(notes),
           )
         )

@@ -15,7 +15,7 @@ LEVELS = (
   {'serve', 'fit'},
   {'plots', 'training', 'predict'},
   {'tasks'},
-  {'storage', 'evaluate', 'recipes'},
+  {'storage', 'evaluate', 'recipes', 'builtin_configs'},
   {'data', 'parallel', 'config'},
   {'config_checks'},
   {'model', 'errors', 'progress_bar', 'version'},

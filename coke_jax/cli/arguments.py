@@ -1,4 +1,4 @@
-"""Parses the command line, and writes hints and the text of --help."""
+"""Parses the command line, and writes hints."""
 
 import contextlib
 import os
@@ -6,13 +6,12 @@ import pathlib
 import re
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator
 
 from absl import flags
 
+from coke_jax import builtin_configs, errors
 from coke_jax import config as config_lib
-from coke_jax import errors
 from coke_jax.cli import flags as flags_lib
 from coke_jax.data import atomic_files, vocabulary
 from coke_jax.storage import workdir as workdir_lib
@@ -24,18 +23,18 @@ _DELIMITER = re.compile(
   r'(--?config\.data\.(?:relation_)?delimiter)(?:=(.*))?', re.DOTALL
 )
 _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
-_HELP_WIDTH = 80
 
 
 def prepare(argv: list[str]) -> list[str]:
   """Reorders the arguments as `ml_collections.config_flags` requires.
 
-  `--config` is moved before its overrides. Without `--config`, the settings of
-  an existing `--workdir` are used. Dashes in flag names become underscores. In
-  the delimiters of data files, `flags.unescape` replaces the escape for a tab.
+  `--config` is moved before its overrides. The name of a built-in config is
+  replaced by the path of its file. Without `--config`, the settings of an
+  existing `--workdir` are used. Dashes in flag names become underscores. In the
+  delimiters of data files, `flags.unescape` replaces the escape for a tab.
 
   Args:
-    argv: the program and its arguments, as typed.
+    argv: the program and its arguments, after `subcommands.expand`.
 
   Returns:
     The program and its arguments for absl.
@@ -49,7 +48,7 @@ def prepare(argv: list[str]) -> list[str]:
     if _CONFIG_FILE.match(argument):
       if '=' not in argument and arguments:
         argument = f'--config={arguments.pop(0)}'
-      config = [argument]
+      config = [_with_path(argument)]
       continue
     if match := _DELIMITER.fullmatch(argument):
       value = match[2]
@@ -90,41 +89,14 @@ def parse_flags(argv: list[str]) -> list[str]:
   except flags.Error as error:
     text = str(error)
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
-      text += '\nexpected --config=<file>, or --workdir of an existing run'
+      text += (
+        '\nexpected --config=<name or file>, or --workdir of an existing run'
+      )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
   except errors.CokeError as error:  # Raised by a config file.
     sys.exit(fail(str(error)))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     sys.exit(fail(f'--config: a value is not valid: {error}'))
-
-
-def wants_help(argv: list[str]) -> bool:
-  """Returns whether the arguments contain --help or another form of it."""
-  return any(re.fullmatch('-h|--?help(short|full)?', word) for word in argv[1:])
-
-
-def help_text(introduction: str) -> str:
-  """Returns the text of --help.
-
-  Args:
-    introduction: the text before the list of flags and the list of settings.
-  """
-  lines = [introduction.strip(), '', 'Flags:']
-  for name in ('config', 'workdir', 'mode', *flags_lib.NAMES):
-    flag = flags.FLAGS[name]
-    default = f' Default: {flag.default}.' if flag.default else ''
-    first, *more = flag.help.splitlines()
-    lines.append(
-      _indented(f'--{name.replace("_", "-")}: {first}{default}', 2, 6)
-    )
-    lines += [_indented(line, 6, 8) for line in more]
-  lines += [
-    '',
-    'Settings, with their defaults; a config file and flags can change them:',
-  ]
-  for field, value, comment in config_lib.describe():
-    lines += [f'  --config.{field}={value}', _indented(comment, 6, 6)]
-  return '\n'.join(lines)
 
 
 @contextlib.contextmanager
@@ -154,45 +126,33 @@ def default_workdir(config_file: str) -> str:
   return os.path.join('runs', pathlib.Path(config_file).stem)
 
 
-def missing_config(workdir: str) -> str:
-  """Returns the error message for a command line without --config.
+def missing_config(workdir: str, expected: str = '--config') -> str:
+  """Returns the error message for a command line without settings.
 
   Args:
     workdir: the value of --workdir, which contains no run.
+    expected: the flags that could be given instead of an existing --workdir.
+      Empty: none.
 
   Raises:
     errors.PathError: no folder can have this path.
   """
   if workdir:
     _ = workdir_lib.Workdir(workdir).exists  # Raises the error.
-    return (
-      f'{workdir}: no config.json: expected a folder written by training, or '
-      '--config=<file>'
+    message = (
+      f'{workdir}: no config.json: expected a folder written by training'
     )
-  return 'expected --config=<file>, or --workdir=<folder of an existing run>'
+  else:
+    message = 'expected --workdir=<folder of an existing run>'
+  if not expected:
+    return message
+  return f'{message}, or {expected} ("coke configs" lists built-in configs)'
 
 
 def fail(message: str) -> int:
   """Prints an error and returns the exit status 1."""
   print(f'error: {message}', file=sys.stderr)
   return 1
-
-
-def _indented(text: str, first: int, rest: int) -> str:
-  """Wraps a text.
-
-  Args:
-    text: the text.
-    first: the indent of the first line, in spaces.
-    rest: the indent of all other lines, in spaces.
-  """
-  return textwrap.fill(
-    text,
-    _HELP_WIDTH,
-    initial_indent=' ' * first,
-    subsequent_indent=' ' * rest,
-    break_on_hyphens=False,
-  )
 
 
 def _with_underscores(argument: str) -> str:
@@ -203,13 +163,26 @@ def _with_underscores(argument: str) -> str:
   return match[1] + match[2].replace('-', '_') + (match[3] or '')
 
 
+def _with_path(argument: str) -> str:
+  """Replaces the name of a built-in config by the path of its file."""
+  flag, _, value = argument.partition('=')
+  name, colon, text = value.partition(':')
+  path = builtin_configs.path(name)
+  return argument if path is None else f'{flag}={path}{colon}{text}'
+
+
 def _missing_file(argument: str) -> str | None:
   """Returns an error message if --config=<file> names no existing file."""
   match = re.match(r'--?config=([^:]+)', argument)
   if not match or os.path.isfile(match[1]):
     return None
   kind = 'a folder' if os.path.isdir(match[1]) else 'no such file'
-  return f'--config={match[1]}: {kind}: expected a file with get_config()'
+  near = builtin_configs.closest(match[1])
+  hint = f' (did you mean --config={" or ".join(near)}?)' if near else ''
+  return (
+    f'--config={match[1]}: {kind}: expected a file with get_config(), or the '
+    f'name of a built-in config{hint}\nThe command "coke configs" lists them.'
+  )
 
 
 def _unknown_field(argument: str) -> str | None:

@@ -17,6 +17,8 @@ from coke_jax.data import (
 )
 from coke_jax.data import prepare as prepare_lib
 
+_STANDARD_INPUT = '/dev/stdin'
+
 
 def prepare(
   config: ml_collections.ConfigDict | None,
@@ -53,19 +55,18 @@ def prepare(
     input_format: the format of the input, or 'auto'.
     columns: the columns of head, relation and tail, separated by commas.
     column_delimiter: the text between two columns, in which \t is a tab.
-    quote: as in `formats.options.Options`, as are the fields up to
-      `on_bad_line` and `escape_labels`.
-    header: see `quote`.
-    weight: see `quote`.
-    min_weight: see `quote`.
-    literals: see `quote`.
-    on_bad_line: see `quote`.
+    quote: as in `formats.options.Options`.
+    header: as in `formats.options.Options`.
+    weight: as in `formats.options.Options`.
+    min_weight: as in `formats.options.Options`.
+    literals: as in `formats.options.Options`.
+    on_bad_line: as in `formats.options.Options`.
     duplicates: as in `prepare.prepare`.
-    escape_labels: see `quote`.
-    valid_share: as in `splitting.Shares`, as are the next three.
-    test_share: see `valid_share`.
-    seed: see `valid_share`.
-    keep_together: see `valid_share`.
+    escape_labels: as in `formats.options.Options`.
+    valid_share: as in `prepare.prepare`.
+    test_share: as in `prepare.prepare`.
+    seed: as in `prepare.prepare`.
+    keep_together: as in `prepare.prepare`.
     overwrite: as in `prepare.prepare`.
 
   Raises:
@@ -76,7 +77,9 @@ def prepare(
     OSError: a file cannot be written.
   """
   del config, workdir
-  if input in ('', flags.STANDARD):
+  if input == flags.STANDARD and _has_standard_input():
+    input = _STANDARD_INPUT
+  elif input in ('', flags.STANDARD):
     raise config_lib.ConfigError(
       'no --input: expected a file of triples, a folder of splits or the name '
       'of a data set'
@@ -109,6 +112,7 @@ def prepare(
     seed=seed,
     keep_together=keep_together,
     overwrite=overwrite,
+    progress=True,
   )
   print(prepared)
   if report:
@@ -122,6 +126,12 @@ def prepare(
       f'written to {folder}; train with --config.data.dir={folder} '
       f'--config.data.name={folder.name}'
     )
+
+
+def _has_standard_input() -> bool:
+  """Returns whether standard input is a pipe or a file."""
+  path = pathlib.Path(_STANDARD_INPUT)
+  return path.is_fifo() or path.is_file()
 
 
 def sample_paths(

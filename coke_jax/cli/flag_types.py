@@ -1,6 +1,7 @@
 """The description of a command-line flag."""
 
 import dataclasses
+from collections.abc import Mapping
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,8 +15,10 @@ class Flag:
     modes: the modes that use the flag. In any other mode, the flag raises an
       error.
     default: the default value. The flag has the type of this value.
-    help: the text for `--help`.
+    help: the text for `--help` that is true for all modes. It may be empty.
     choices: the allowed values. Default: any value of the type.
+    notes: texts for `--help` that are only true for some modes: the modes, then
+      the text.
   """
 
   name: str
@@ -23,8 +26,22 @@ class Flag:
   default: str | int | float | bool
   help: str
   choices: tuple[str, ...] = ()
+  notes: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)
 
   @property
   def typed(self) -> str:
     """The flag as written on the command line, such as `--new-only`."""
     return f'--{self.name.replace("_", "-")}'
+
+  @property
+  def full_help(self) -> str:
+    """The help text with the notes of all modes."""
+    notes = [
+      f'{", ".join(modes)}: {text}' for modes, text in self.notes.items()
+    ]
+    return ' '.join(filter(None, [self.help, *notes]))
+
+  def help_for(self, mode: str) -> str:
+    """Returns the help text for one mode."""
+    notes = [text for modes, text in self.notes.items() if mode in modes]
+    return ' '.join(filter(None, [self.help, *notes]))

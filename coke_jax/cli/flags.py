@@ -9,10 +9,9 @@ from typing import Any
 from absl import flags
 
 from coke_jax import errors
-from coke_jax.cli import flag_types, preparation_flags
+from coke_jax.cli import flag_types, model_flags, preparation_flags
 
 STANDARD = '-'  # the file name of standard input and standard output
-END = -1  # the value of --layer for the last layer
 
 
 class FlagError(errors.CokeError, ValueError):
@@ -26,16 +25,19 @@ TABLE = (
     'split',
     ('train', 'evaluate', 'calibrate'),
     'test',
-    'Split to evaluate with the best checkpoint. calibrate: split for the '
-    'table of reliability, valid or test.',
+    '',
     ('train', 'valid', 'test'),
+    notes={
+      ('train', 'evaluate'): 'Split to evaluate with the best checkpoint.',
+      ('calibrate',): 'Split for the table of reliability, valid or test.',
+    },
   ),
   Flag(
     'data',
     ('train',),
     '',
     'Triples to train on, instead of the files of config.data: a file or '
-    'folder that --mode=prepare accepts, or the name of a data set. A single '
+    'folder that "coke prepare" accepts, or the name of a data set. A single '
     'file is split into train, valid and test. Without --config, the settings '
     'are chosen by the number of entities.',
   ),
@@ -51,12 +53,18 @@ TABLE = (
     'input',
     ('predict', 'relations', 'explain', 'embed', 'prepare'),
     STANDARD,
-    'File with one question per line, such as "France TAB borders TAB ?" or '
-    '"? TAB borders TAB Spain". relations: lines such as "Kenya TAB ? TAB '
-    'Africa". explain: triples. embed: lines may also be triples or paths '
-    'without "?". prepare: a file of triples, a folder with files for train, '
-    'valid and test, or the name of a data set. The file may be compressed '
-    '(.gz, .bz2, .xz). -: standard input, except for prepare.',
+    'File to read, which may be compressed (.gz, .bz2, .xz).',
+    notes={
+      ('predict',): 'One question per line, such as "France TAB borders TAB ?" '
+      'or "? TAB borders TAB Spain". -: standard input, the default.',
+      ('relations',): 'One question per line, such as "Kenya TAB ? TAB '
+      'Africa". -: standard input, the default.',
+      ('explain',): 'One triple per line. -: standard input, the default.',
+      ('embed',): 'One sequence per line: a triple or a path, in which the '
+      'head or the tail may be "?". -: standard input, the default.',
+      ('prepare',): 'Or a folder with files for train, valid and test, or the '
+      'name of a data set. -: standard input, with --input-format.',
+    },
   ),
   Flag(
     'delimiter',
@@ -81,125 +89,85 @@ TABLE = (
       'prepare',
     ),
     STANDARD,
-    'File or folder to write. predict, discover, audit, similar, relations, '
-    'explain: a file, or - for standard output. calibrate: a folder for the '
-    'reliability diagram. '
-    "embed: an .npz file, or a folder for TensorBoard's projector. export: a "
-    'new folder. plot: a folder. prepare: a new folder for train.txt, '
-    'valid.txt and test.txt; without it, nothing is written.',
+    '',
+    notes={
+      (
+        'predict',
+        'discover',
+        'audit',
+        'similar',
+        'relations',
+        'explain',
+      ): 'File to write. -: standard output, the default.',
+      ('calibrate',): 'Folder for the reliability diagram. Default: none.',
+      ('embed',): ".npz file, or folder for TensorBoard's projector.",
+      ('export',): 'New folder for the files.',
+      ('plot',): 'Folder for the pictures.',
+      ('prepare',): 'New folder for train.txt, valid.txt and test.txt. '
+      'Without it, no triples are written.',
+    },
   ),
   Flag(
     'format',
     ('predict', 'discover', 'audit', 'similar', 'relations', 'explain'),
     'tsv',
-    'tsv: one line per answer. jsonl: one JSON object per line, for a question '
-    '(predict) or for an answer.',
+    'tsv: one line per answer, below a header.',
     ('tsv', 'jsonl'),
+    notes={
+      ('predict',): 'jsonl: one JSON object per question.',
+      (
+        'discover',
+        'audit',
+        'similar',
+        'relations',
+        'explain',
+      ): 'jsonl: one JSON object per answer.',
+    },
   ),
   Flag(
     'top',
     ('predict', 'discover', 'audit', 'similar', 'relations', 'explain'),
     10,
-    'Maximum number of answers per question. discover, audit: maximum number '
-    'of facts. explain: maximum number of paths per fact.',
-  ),
-  Flag(
-    'per_head',
-    ('discover',),
-    0,
-    'Maximum number of new facts with the same head. 0: no limit.',
-  ),
-  Flag(
-    'any_type',
-    ('discover',),
-    False,
-    'Also try heads and tails that occur in no known fact with the relation, '
-    'on the same side.',
-  ),
-  Flag(
-    'splits',
-    ('discover', 'audit'),
-    'train,valid,test',
-    'Splits, separated by commas. discover: their facts count as known, and '
-    'those of train. audit: their facts are audited.',
-  ),
-  Flag(
-    'new_only',
-    ('predict', 'relations'),
-    False,
-    'Leave out known answers: those that complete a fact of the train, valid '
-    'or test split.',
-  ),
-  Flag(
-    'exclude_own',
-    ('predict',),
-    False,
-    'Leave out the entity that the question contains.',
-  ),
-  Flag(
-    'type_matching',
-    ('predict', 'similar'),
-    False,
-    'Only give entities that occur in some known fact on the side of "?", with '
-    'the relation next to "?". similar: only entities that occur with '
-    '--relation on --side.',
-  ),
-  Flag(
-    'side',
-    ('similar',),
-    'head',
-    'Side of the entities in a sequence with --relation.',
-    ('head', 'tail'),
+    '',
+    notes={
+      ('predict', 'relations'): 'Maximum number of answers per question.',
+      ('discover', 'audit'): 'Maximum number of facts.',
+      ('similar',): 'Maximum number of entities.',
+      ('explain',): 'Maximum number of paths per fact.',
+    },
   ),
   Flag(
     'on_bad_line',
     ('predict', 'relations', 'explain', 'embed', 'prepare'),
     'stop',
-    'Action for an input line that is not valid. stop: end with an '
-    'error. skip: report the line (prepare: count it) and continue with the '
-    'next.',
+    'Action for an input line that is not valid. stop: end with an error.',
     ('stop', 'skip'),
+    notes={
+      (
+        'predict',
+        'relations',
+        'explain',
+        'embed',
+      ): 'skip: report the line and continue with the next.',
+      ('prepare',): 'skip: count the line and continue with the next.',
+    },
   ),
   Flag(
-    'layer',
-    ('embed',),
-    END,
-    'Write the hidden states after this many Transformer blocks. 0: the input '
-    'embeddings. -1: the output of the last block.',
-  ),
-  Flag(
-    'static',
-    ('embed',),
-    False,
-    'Write the static embeddings of all entities and relations, which are the '
-    'input of the Transformer. Does not read --input.',
-  ),
-  Flag(
-    'entity',
-    ('similar', 'plot'),
+    'show',
+    ('configs',),
     '',
-    'similar: the entity to compare with. plot: also draw a map of the '
-    'contextual embeddings of this entity. The map has one point for each '
-    'training triple that contains the entity.',
+    'Name of a built-in config. Its file is printed, so that a changed copy '
+    'can be used as --config=FILE.',
   ),
   Flag(
-    'relation',
-    ('discover', 'audit', 'similar', 'plot'),
-    '',
-    'discover, audit: only use the facts of this relation, or of several '
-    'relations separated by commas. similar: compare contextual embeddings in '
-    'sequences with this relation. plot: also draw a map of the contextual '
-    'embeddings of this relation, or of two relations separated by a comma. '
-    'The map has one point for each training triple with one of these '
-    'relations.',
+    'shell',
+    ('completion',),
+    'bash',
+    'Shell whose script is printed. bash: source <(coke completion bash). zsh: '
+    'source <(coke completion zsh). fish: coke completion fish | source.',
+    ('bash', 'zsh', 'fish'),
   ),
-  Flag(
-    'names',
-    ('plot',),
-    '',
-    'File with "label TAB name" on each line. The names replace the labels in '
-    'legends.',
-  ),
+  *model_flags.TABLE,
   *preparation_flags.TABLE,
 )
 
@@ -214,7 +182,7 @@ def unescape(text: str) -> str:
 def define() -> None:
   """Defines every flag of `TABLE`."""
   for flag in TABLE:
-    text = f'{flag.help} Used by: {", ".join(flag.modes)}.'
+    text = f'{flag.full_help} Used by: {", ".join(flag.modes)}.'
     default: Any = flag.default
     if flag.choices:
       flags.DEFINE_enum(flag.name, default, flag.choices, text)
@@ -235,8 +203,8 @@ def values(mode: str) -> dict[str, Any]:
     FlagError: a flag was given that the mode does not use.
   """
   unused = [
-    f'{flag.typed} cannot be used with --mode={mode}: expected '
-    f'--mode={" or ".join(flag.modes)}'
+    f'{flag.typed} cannot be used with {mode}: expected '
+    f'{" or ".join(flag.modes)}'
     for flag in TABLE
     if flags.FLAGS[flag.name].present and mode not in flag.modes
   ]

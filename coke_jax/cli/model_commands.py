@@ -12,8 +12,8 @@ import ml_collections
 from coke_jax.cli import (
   answer_lines,
   checks,
-  flags,
   input_lines,
+  model_flags,
   output_lines,
 )
 from coke_jax.plots import draw
@@ -99,7 +99,7 @@ def embed(
     config, input, delimiter=delimiter, skip_bad=on_bad_line == 'skip'
   )
   embedded = answer_lines.embed(
-    model, lines, output, None if layer == flags.END else layer
+    model, lines, output, None if layer == model_flags.END else layer
   )
   done = [f'embedded {output_lines.count(embedded, "sequence")}']
   output_lines.report(done, lines.skipped, output)

@@ -37,10 +37,11 @@ def train(
   """
   if not data:
     if config is None:
-      raise config_lib.ConfigError(arguments.missing_config(workdir))
+      expected = '--config=<name or file>, or --data=<file or folder>'
+      raise config_lib.ConfigError(arguments.missing_config(workdir, expected))
     run.train_and_evaluate(config, workdir, split=split, minutes=minutes)
     return
-  prepared = prepare.prepare(data)
+  prepared = prepare.prepare(data, progress=True)
   print(prepared)
   graph = prepared.graph
   if config is None:

@@ -116,6 +116,13 @@ MISTAKES = {
   'unknown flag': [f'--config={UMLS}', '--wrkdir=x'],
   'unknown mode': [f'--config={UMLS}', '--mode=trian'],
   'unexpected argument': [f'--config={UMLS}', 'train'],
+  'unknown command': ['predcit', '{model}'],
+  'command and mode': ['predict', '{model}', '--mode=train'],
+  'argument after flags': ['predict', '--top=3', '{model}'],
+  'unknown built-in config': ['train', '--config=fb15k-237'],
+  'unknown config to show': ['configs', 'umsl'],
+  'config as for a clone': ['train', '--config=configs/umls.py'],
+  'built-in config': ['train', '--config=umls', '--config.train.batch_size=0'],
   'unknown data set': [f'--config={UMLS}', '--config.data.name=UMSL'],
   'missing data folder': [f'--config={UMLS}', '--config.data.dir=/no/where'],
   'evaluate nothing': ['--mode=evaluate', '--workdir={folder}/empty'],
@@ -189,7 +196,7 @@ MISTAKES = {
   ],
 }
 
-# Paths and text that no file can have.
+# Paths and texts that cannot be used as file names.
 MISTAKES |= {
   'workdir of no user': ['--mode=evaluate', '--workdir=~nobodyhere/x'],
   'workdir of no user, config': [
@@ -217,6 +224,19 @@ MISTAKES |= {
 # Name -> arguments of a correct command line.
 CORRECT = {
   'help': ['--help'],
+  'helpfull': ['--helpfull'],
+  'help of a command': ['help', 'prepare'],
+  'version': ['--version'],
+  'configs': ['configs'],
+  'one config': ['configs', 'umls'],
+  'command': [
+    'predict',
+    '{model}',
+    *PREDICT[2:],
+    SKIP,
+    '--top=3',
+    '--new-only',
+  ],
   'tsv': [*PREDICT, SKIP, '--top=3', '--new-only'],
   'jsonl': [
     '--top=3',
@@ -354,6 +374,13 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('config fails', ['key']),
     ('unknown flag', ['wrkdir', 'workdir']),
     ('unknown mode', ['trian', 'train', 'evaluate']),
+    ('unknown command', ['predcit', 'did you mean predict?', '--help']),
+    ('command and mode', ['--mode', 'predict']),
+    ('argument after flags', ['{model}', 'coke predict WORKDIR']),
+    ('unknown built-in config', ['did you mean --config=fb15k237', 'configs']),
+    ('unknown config to show', ['umsl', 'did you mean umls']),
+    ('config as for a clone', ['no such file', 'did you mean --config=umls?']),
+    ('built-in config', ['config.train.batch_size is 0']),
     ('unknown data set', ["'UMSL'", 'did you mean UMLS', 'data.dir']),
     ('missing data folder', ['/no/where']),
     ('evaluate nothing', ['{folder}/empty', 'config.json']),
@@ -386,11 +413,11 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     (
       'flags of other modes',
       [
-        '--new-only cannot be used with --mode=train: expected --mode=predict',
-        '--layer cannot be used with --mode=train: expected --mode=embed',
+        '--new-only cannot be used with train: expected predict',
+        '--layer cannot be used with train: expected embed',
       ],
     ),
-    ('split of answers', ['--split', '--mode=predict', 'train or evaluate']),
+    ('split of answers', ['--split', 'predict', 'train or evaluate']),
     ('export, no output', ['no --output', 'a new folder']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
@@ -508,11 +535,34 @@ def test_triples_are_prepared(outcomes, folder):
   ]
 
 
-def test_the_help_names_every_flag_and_mode(outcomes):
+def test_the_full_help_names_every_flag_and_mode(outcomes):
   for flag in flags.TABLE:
-    assert f'  {flag.typed}: ' in outcomes['help'].out
+    assert f'  {flag.typed}: ' in outcomes['helpfull'].out
   for mode, command in commands.COMMANDS.items():
-    assert f'      {mode}: {command.help[:40]}' in outcomes['help'].out
+    assert f'      {mode}: {command.help[:40]}' in outcomes['helpfull'].out
+    assert f'\n  {mode} ' in outcomes['help'].out
+
+
+def test_the_help_of_a_command_names_its_flags(outcomes):
+  text = outcomes['help of a command'].out
+  assert '\n  coke prepare facts.csv --output=data/facts\n' in text
+  for flag in flags.TABLE:
+    assert (f'\n  {flag.typed}: ' in text) == ('prepare' in flag.modes)
+
+
+def test_the_version_is_printed(outcomes):
+  assert outcomes['version'].out == f'coke_jax {coke_jax.__version__}\n'
+
+
+def test_built_in_configs_are_listed(outcomes):
+  listed = outcomes['configs'].out.splitlines()
+  files = sorted(path.stem for path in pathlib.Path(UMLS).parent.glob('*.py'))
+  assert [line.split()[0] for line in listed] == files
+  assert outcomes['one config'].out == pathlib.Path(UMLS).read_text()
+
+
+def test_a_command_is_the_same_as_its_mode(outcomes):
+  assert outcomes['command'].out == outcomes['tsv'].out
 
 
 @pytest.mark.parametrize('mode', commands.COMMANDS)
@@ -534,7 +584,7 @@ def test_every_mode_of_a_flag_exists():
 
 
 def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
-  """After `| head -n 1`: no traceback, and the exit status of SIGPIPE."""
+  """With `| head -n 1`, the status is that of SIGPIPE, without a traceback."""
   input_file = tmp_path / 'questions.tsv'
   input_file.write_text('France\tborders\t?\n' * 2000)
   script = (
@@ -558,14 +608,14 @@ def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
 
 
 def test_the_console_script_lists_the_flags(outcomes):
-  outcome = outcomes['help']
+  outcome = outcomes['helpfull']
   assert 'Traceback' not in outcome.err
   for flag in ('--config', '--workdir', '--mode', '--split'):
     assert f'{flag}:' in outcome.out + outcome.err
 
 
 def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
-  """Runs a command line in a new process, until Python has exited."""
+  """Runs a command line in a new process, and waits until it has ended."""
   done = subprocess.run(
     [sys.executable, '-m', 'coke_jax.main', *arguments],
     cwd=folder,
@@ -578,7 +628,7 @@ def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
 
 
 def test_the_module_lists_the_flags(tmp_path):
-  outcome = run_module(tmp_path, '--help')
+  outcome = run_module(tmp_path, '--helpfull')
   text = outcome.out + outcome.err
   assert 'Traceback' not in text
   for flag in ('--config', '--workdir', '--mode', '--split'):

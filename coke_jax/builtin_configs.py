@@ -1,0 +1,42 @@
+"""Finds the config files that ship with the package.
+
+In a clone, these are the files of `configs/`. An installed package contains
+copies of them in its folder `configs`; see `setup.py`.
+"""
+
+import ast
+import pathlib
+
+from coke_jax.data import vocabulary
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_FOLDERS = (_PACKAGE / 'configs', _PACKAGE.parent / 'configs')
+
+
+def names() -> list[str]:
+  """Returns the names of all built-in configs, such as `countries`, sorted."""
+  return sorted(path.stem for path in folder().glob('*.py'))
+
+
+def folder() -> pathlib.Path:
+  """Returns the folder of the built-in config files."""
+  return next(filter(pathlib.Path.is_dir, _FOLDERS), _FOLDERS[0])
+
+
+def path(name: str) -> pathlib.Path | None:
+  """Returns the file of a built-in config, or None if there is none."""
+  return folder() / f'{name}.py' if name in names() else None
+
+
+def closest(name: str) -> list[str]:
+  """Returns the names that are most similar to a name or to a path of a file.
+
+  There are at most two, and none if no name is similar.
+  """
+  return vocabulary.closest(pathlib.PurePath(name).stem, names(), 2)
+
+
+def summary(name: str) -> str:
+  """Returns the first line of a built-in config, which names its data set."""
+  text = (folder() / f'{name}.py').read_text(encoding='utf-8')
+  return (ast.get_docstring(ast.parse(text)) or '').partition('\n')[0]

@@ -1,0 +1,112 @@
+"""The command-line flags that only commands with a trained model use."""
+
+from coke_jax.cli import flag_types
+
+END = -1  # the value of --layer for the last layer
+
+TABLE = (
+  flag_types.Flag(
+    'per_head',
+    ('discover',),
+    0,
+    'Maximum number of new facts with the same head. 0: no limit.',
+  ),
+  flag_types.Flag(
+    'any_type',
+    ('discover',),
+    False,
+    'Also try heads and tails that occur in no known fact with the relation, '
+    'on the same side.',
+  ),
+  flag_types.Flag(
+    'splits',
+    ('discover', 'audit'),
+    'train,valid,test',
+    '',
+    notes={
+      ('discover',): 'Splits whose facts count as known, separated by '
+      'commas. Those of train always do.',
+      ('audit',): 'Splits whose facts are audited, separated by commas.',
+    },
+  ),
+  flag_types.Flag(
+    'new_only',
+    ('predict', 'relations'),
+    False,
+    'Leave out known answers: those that complete a fact of the train, valid '
+    'or test split.',
+  ),
+  flag_types.Flag(
+    'exclude_own',
+    ('predict',),
+    False,
+    'Leave out the entity that the question contains.',
+  ),
+  flag_types.Flag(
+    'type_matching',
+    ('predict', 'similar'),
+    False,
+    '',
+    notes={
+      ('predict',): 'Only give entities that occur in some known fact on the '
+      'side of "?", with the relation next to "?".',
+      ('similar',): 'Only give entities that occur in some known fact with '
+      '--relation on --side.',
+    },
+  ),
+  flag_types.Flag(
+    'side',
+    ('similar',),
+    'head',
+    'Side of the entities in a sequence with --relation.',
+    ('head', 'tail'),
+  ),
+  flag_types.Flag(
+    'layer',
+    ('embed',),
+    END,
+    'Write the hidden states after this many Transformer blocks. 0: the input '
+    'embeddings. -1: the output of the last block.',
+  ),
+  flag_types.Flag(
+    'static',
+    ('embed',),
+    False,
+    'Write the static embeddings of all entities and relations, which are the '
+    'input of the Transformer. Does not read --input.',
+  ),
+  flag_types.Flag(
+    'entity',
+    ('similar', 'plot'),
+    '',
+    '',
+    notes={
+      ('similar',): 'The entity to compare with.',
+      ('plot',): 'Also draw a map of the contextual embeddings of this entity. '
+      'The map has one point for each training triple that contains the '
+      'entity.',
+    },
+  ),
+  flag_types.Flag(
+    'relation',
+    ('discover', 'audit', 'similar', 'plot'),
+    '',
+    '',
+    notes={
+      ('discover', 'audit'): 'Only use the facts of this relation, or of '
+      'several relations separated by commas.',
+      ('similar',): 'Compare contextual embeddings in sequences with this '
+      'relation.',
+      ('plot',): 'Also draw a map of the contextual embeddings of this '
+      'relation, or of two relations separated by a comma. The map has one '
+      'point for each training triple with one of these relations.',
+    },
+  ),
+  flag_types.Flag(
+    'names',
+    ('plot',),
+    '',
+    'File with "label TAB name" on each line. The names replace the labels in '
+    'legends.',
+  ),
+)
