@@ -160,6 +160,12 @@ def default_config() -> ml_collections.ConfigDict:
   # candidates make a step faster if there are tens of thousands of entities.
   # 0, as in the paper: all entities are candidates.
   train.candidates = 0
+  # Number of entities whose logits are computed at a time. In chunks, the
+  # memory does not grow with the batch size times the number of entities. The
+  # loss differs only by rounding, but a step computes a third more products
+  # with the embeddings. 0: in chunks only if the logits of a batch need more
+  # than 1 GiB on a device. -1: never in chunks.
+  train.vocabulary_chunk = 0
   # Number of training steps per call of the compiled function. More steps
   # reduce the overhead of the host (15 % of the time with 12 blocks on a CPU),
   # but SIGINT and SIGTERM only take effect between calls. For path queries,

@@ -64,6 +64,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
     '0 unless model.composition is set',
   )
   expect('train.candidates', train.candidates >= 0, 'at least 0')
+  expect('train.vocabulary_chunk', train.vocabulary_chunk >= -1, 'at least -1')
   for field in ('num_epochs', 'learning_rate'):
     expect(f'train.{field}', train[field] > 0, 'above 0')
   for field in ('delimiter', 'relation_delimiter', 'inverse_marker'):

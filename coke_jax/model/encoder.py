@@ -146,8 +146,7 @@ class CoKE(nn.Module):
     Raises:
       ValueError: K exceeds `max_length`.
     """
-    hidden = self.masked_state(tokens, mask_position, train=train)
-    transformed = self.query_dropout(self.transform(hidden), train=train)
+    transformed = self.query_embedding(tokens, mask_position, train=train)
     if candidates is None:
       return self.entity_logits(transformed)
     return self._logits(
@@ -181,18 +180,20 @@ class CoKE(nn.Module):
     return self.element_embedding
 
   def query_embedding(
-    self, tokens: jax.Array, mask_position: jax.Array
+    self, tokens: jax.Array, mask_position: jax.Array, *, train: bool = False
   ) -> jax.Array:
     """Computes the vector that is multiplied with every entity embedding.
 
     Args:
       tokens: int32 [B, K], PAD on the right.
       mask_position: int32 [B], the column of the MASK.
+      train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
       float32 [B, D].
     """
-    return self.transform(self.masked_state(tokens, mask_position))
+    hidden = self.masked_state(tokens, mask_position, train=train)
+    return self.query_dropout(self.transform(hidden), train=train)
 
   def encode(
     self,

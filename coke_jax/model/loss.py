@@ -58,6 +58,32 @@ def smoothed_cross_entropy(
   count = valid.sum(axis=1).astype(logits.dtype)
   gold = jnp.take_along_axis(logits, jnp.maximum(answers, 0), axis=1)
   gold_sum = jnp.where(valid, gold, 0.0).sum(axis=1)
+  return from_sums(
+    normalizer, total, gold_sum, count, target_mass, num_entities
+  )
+
+
+def from_sums(
+  normalizer: jax.Array,
+  total: jax.Array,
+  gold_sum: jax.Array,
+  count: jax.Array,
+  target_mass: float,
+  num_entities: int,
+) -> jax.Array:
+  """Computes the loss of each row from sums over its logits.
+
+  Args:
+    normalizer: float32 [B], the logsumexp of the logits of all entities.
+    total: float32 [B], the sum of these logits.
+    gold_sum: float32 [B], the sum of the logits of the answers.
+    count: float32 [B], the number of answers.
+    target_mass: as in `smoothed_cross_entropy`.
+    num_entities: V.
+
+  Returns:
+    float32 [B]; 0 for a row without answers.
+  """
   rest = (1.0 - target_mass) / max(num_entities - 1, 1)
   if num_entities == 1:
     return count * normalizer - gold_sum

@@ -13,6 +13,7 @@ from coke_jax import parallel, tasks
 from coke_jax.data import batches
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.model import chunked_loss
 from coke_jax.training import optimizer, train_state, train_step
 
 
@@ -82,6 +83,7 @@ class Setup:
       n3_penalty=settings.n3_penalty,
       weight_per_row=self.training_set.weight_per_row,
       steps_per_call=settings.steps_per_call,
+      chunk_size=chunk_size(settings, self.model.num_entities),
     )
 
   def validation_is_due(self, step: int) -> bool:
@@ -90,6 +92,24 @@ class Setup:
     if step >= self.num_steps:
       return True
     return every > 0 and step % self.steps(every) == 0
+
+
+def chunk_size(settings: ml_collections.ConfigDict, num_entities: int) -> int:
+  """Returns the number of entities whose logits are computed at a time.
+
+  Args:
+    settings: `config.train`.
+    num_entities: V.
+
+  Returns:
+    The number of entities, see `chunked_loss`. 0: all of them.
+  """
+  if settings.candidates or settings.vocabulary_chunk < 0:
+    return 0
+  if settings.vocabulary_chunk:
+    return min(settings.vocabulary_chunk, num_entities)
+  rows = settings.batch_size // parallel.num_devices()
+  return chunked_loss.default_chunk_size(rows, num_entities)
 
 
 def build_optimizer(

@@ -1,5 +1,6 @@
 """The train step: loss, gradients and update, on all local devices."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import optax
 
 from coke_jax import parallel
 from coke_jax.data import batches
-from coke_jax.model import ensemble, loss, regularization
+from coke_jax.model import chunked_loss, ensemble, loss, regularization
 from coke_jax.training import train_state
 
 
@@ -27,6 +28,7 @@ def make_train_step(
   n3_penalty: float = 0.0,
   weight_per_row: float = 1.0,
   steps_per_call: int = 1,
+  chunk_size: int = 0,
 ) -> Callable[
   [train_state.TrainState, list[batches.Batch], jax.Array],
   tuple[train_state.TrainState, dict[str, jax.Array]],
@@ -51,6 +53,9 @@ def make_train_step(
     weight_per_row: the mean weight of a row: the mean number of its answers if
       all answers have weight 1.
     steps_per_call: the largest number of steps in a call.
+    chunk_size: the number of entities whose logits are computed at a time, see
+      `chunked_loss`. It must be 0 if the batches have candidates. Default: 0,
+      all entities.
 
   Returns:
     A function step(state, steps, key) -> (state, metrics). `state` is
@@ -60,6 +65,30 @@ def make_train_step(
     [steps_per_call], of which the first len(steps) are set.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
+
+  def loss_of_logits(
+    batch: dict[str, jax.Array], apply: Callable[..., Any]
+  ) -> jax.Array:
+    return loss.smoothed_cross_entropy(
+      apply(candidates=batch.get('candidates')),
+      batch['answers'],
+      target_mass,
+      candidate_weight=batch.get('candidate_weight'),
+      num_entities=model.num_entities,
+    )
+
+  def loss_by_chunks(
+    params: Any, batch: dict[str, jax.Array], apply: Callable[..., Any]
+  ) -> jax.Array:
+    return chunked_loss.smoothed_cross_entropy(
+      apply(method='query_embedding'),
+      params['element_embedding'],
+      params['entity_bias'],
+      batch['answers'],
+      target_mass,
+      chunk_size,
+      member.dtype,
+    )
 
   def step(
     state: train_state.TrainState, batch: dict[str, jax.Array], key: jax.Array
@@ -74,20 +103,18 @@ def make_train_step(
     answer_weight = batch.get('answer_weight', 1.0)
 
     def loss_sum(params: Any) -> tuple[jax.Array, jax.Array]:
-      logits: Any = member.apply(
+      apply = functools.partial(
+        member.apply,
         {'params': params},
         batch['tokens'],
         batch['mask_position'],
-        candidates=batch.get('candidates'),
         train=True,
         rngs={'dropout': key},
       )
-      losses = loss.smoothed_cross_entropy(
-        logits,
-        batch['answers'],
-        target_mass,
-        candidate_weight=batch.get('candidate_weight'),
-        num_entities=model.num_entities,
+      losses = (
+        loss_by_chunks(params, batch, apply)
+        if chunk_size
+        else loss_of_logits(batch, apply)
       )
       total = (losses * answer_weight).sum()
       if not n3_penalty:
