@@ -53,6 +53,7 @@ def train(
     errors.CokeError: triples, settings or the work folder are unsuitable, or
       training diverged. The message states what was expected.
   """
+  options = {'progress': True, **options}
   prepared = prepare_lib.prepare(triples, valid=valid, test=test, **options)
   graph = prepared.graph
   if config is None:

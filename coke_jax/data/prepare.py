@@ -101,6 +101,7 @@ def prepare(
   overwrite: bool = False,
   name: str = '',
   columns: Sequence[str | int] = (),
+  progress: bool = False,
   **options: Any,
 ) -> Prepared:
   """Reads triples, divides them into splits, and reports leaks.
@@ -132,6 +133,8 @@ def prepare(
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
     columns: the columns of head, relation and tail: names, or positions from 1.
+    progress: whether to show a progress bar while a source is read. Default:
+      False.
     **options: the other fields of `formats.options.Options`: `format`,
       `delimiter`, `quote`, `header`, `weight`, `min_weight`, `literals`,
       `on_bad_line` and `escape_labels`.
@@ -162,7 +165,9 @@ def prepare(
     prepared_files.check_folder(
       pathlib.Path(output), parts.values(), overwrite=overwrite
     )
-  words, splits, sources, notes = reading.read(parts, chosen, duplicates)
+  words, splits, sources, notes = reading.read(
+    parts, chosen, duplicates, progress=progress
+  )
   if len(splits) == 1:
     splits = _split(splits['train'], shares, notes)
   empty = np.zeros((0, 3), dtype=np.int32)

@@ -72,7 +72,11 @@ def find_parts(
 
 
 def read(
-  parts: Mapping[str, Any], options: options_lib.Options, duplicates: str
+  parts: Mapping[str, Any],
+  options: options_lib.Options,
+  duplicates: str,
+  *,
+  progress: bool = False,
 ) -> Read:
   """Reads the triples of all splits.
 
@@ -81,6 +85,7 @@ def read(
     options: the options of the readers.
     duplicates: 'drop' keeps only the first of equal triples in a source, and
       'keep' keeps all of them.
+    progress: whether to show a progress bar while a source is read.
 
   Raises:
     text_files.DataError: a source cannot be read, or no triple of train is
@@ -91,7 +96,13 @@ def read(
   logs: list[rows_lib.RowLog] = []
   for split, data in parts.items():
     opened = readers.open_source(data, options)
-    triples, numbers = rows_lib.collect(opened, entities, relations, options)
+    triples, numbers = rows_lib.collect(
+      opened,
+      entities,
+      relations,
+      options,
+      f'reading {opened.log.name}' if progress else '',
+    )
     if duplicates == 'drop':
       triples = _distinct(triples, numbers, opened.log)
     if split == 'train' and not len(triples):

@@ -267,6 +267,8 @@ def test_compressed_files(folder):
   assert read(path)[0] == [('a', 'r', 'b')]
   path = write(folder, 'b.csv.gz', gzip.compress(b'a,r,b\n')[:-3])
   assert 'end too early' in error_of(path)
+  path = write(folder, 'c.csv', gzip.compress(b'a,r,b\n'))
+  assert f'{path}: is compressed with gzip: expected' in error_of(path)
 
 
 # ------------------------------------------------------------------- JSON lines

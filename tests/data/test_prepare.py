@@ -325,6 +325,29 @@ def test_the_command_without_output_writes_nothing(tmp_path, capsys):
   assert source.read_text() == 'a\tr\tb\n'
 
 
+@pytest.fixture
+def standard_input():
+  """Gives the writing end of a pipe whose other end is standard input."""
+  original = os.dup(0)
+  reading, writing = os.pipe()
+  os.dup2(reading, 0)
+  os.close(reading)
+  with os.fdopen(writing, 'w') as stream:
+    yield stream
+  os.dup2(original, 0)
+  os.close(original)
+
+
+def test_standard_input(standard_input, capsys):
+  standard_input.write('a,r,b\na,r\n')
+  standard_input.close()
+  prepare_command(input='-', input_format='csv', on_bad_line='skip')
+  printed = capsys.readouterr().out
+  assert '/dev/stdin: 2 rows, 1 left out' in printed
+  with pytest.raises(coke_jax.CokeError, match='option format'):
+    prepare_command(input='-')
+
+
 @pytest.mark.parametrize(
   ('name', 'linked', 'given_away'),
   [('FB15k', 45_678, 43_625), ('FB15k-237', 0, 0)],

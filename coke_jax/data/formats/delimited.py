@@ -17,6 +17,12 @@ QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HINTED = (',', '\t', ';', '|', ' ')
+_COMPRESSED = {
+  b'\x1f\x8b': 'gzip',
+  b'BZh': 'bzip2',
+  b'\xfd7zXZ': 'xz',
+  b'PK\x03\x04': 'zip',
+}
 
 
 def read(
@@ -94,6 +100,8 @@ def read_lines(
         try:
           line = raw.decode('utf-8')
         except UnicodeDecodeError as error:
+          if number == 1:
+            _check_uncompressed(path, raw)
           log.rows += 1
           log.bad(
             number,
@@ -110,6 +118,16 @@ def read_lines(
     raise text_files.DataError(
       f'{path}: cannot be read after line {number}: {error}'
     ) from error
+
+
+def _check_uncompressed(path: pathlib.Path, raw: bytes) -> None:
+  """Raises an error if the start of a file is that of a compressed file."""
+  for start, kind in _COMPRESSED.items():
+    if raw.startswith(start):
+      raise text_files.DataError(
+        f'{path}: is compressed with {kind}: expected uncompressed text, or a '
+        f'name that ends in {", ".join(compression.SUFFIXES)}'
+      )
 
 
 def strip_line_end(line: str) -> str:

@@ -47,7 +47,7 @@ def open_source(data: Any, options: options_lib.Options) -> rows_lib.Source:
   if not isinstance(data, str | os.PathLike):
     return in_memory.read(data, options)
   path = pathlib.Path(data)
-  if not path.is_file():
+  if not (path.is_file() or path.is_fifo()):
     kind = 'a folder' if path.is_dir() else 'no such file'
     raise text_files.DataError(f'{path}: {kind}: expected a file of triples')
   format = options.format or _format(path)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax import errors
+from coke_jax import errors, progress_bar
 from coke_jax.data import text_files
 from coke_jax.data.formats import options as options_lib
 
@@ -131,6 +131,7 @@ def collect(
   entities: text_files.LabelIndex,
   relations: text_files.LabelIndex,
   options: options_lib.Options,
+  progress: str = '',
 ) -> tuple[np.ndarray, np.ndarray]:
   """Reads all rows of a source, and replaces labels by integers.
 
@@ -142,6 +143,8 @@ def collect(
     entities: the index of entity labels. New labels are added.
     relations: the index of relation labels. New labels are added.
     options: the options.
+    progress: the label of a progress bar, which is shown after a second.
+      Default: no bar.
 
   Returns:
     int32 [N, 3]: head, relation and tail of each row that was not left out.
@@ -156,7 +159,9 @@ def collect(
   entity_ids: dict[Any, int] = {}
   relation_ids: dict[Any, int] = {}
   flat, numbers = array.array('i'), array.array('q')
-  for number, row in source.rows:
+  for number, row in progress_bar.create(
+    progress, iterable=source.rows, unit=' rows', unit_scale=True, delay=1
+  ):
     log.rows += 1
     try:
       if options.weight and _weight(row[3]) < options.min_weight:
