@@ -8,6 +8,7 @@ import ml_collections
 from coke_jax import errors
 
 KINDS = ('triples', 'paths', 'walks')
+OPTIMIZERS = ('adam', 'adagrad')
 ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 COMPOSITIONS = ('', 'complex', 'rotation')
@@ -117,6 +118,9 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect('train.warmup_fraction', 0 <= train.warmup_fraction <= 1, '0 to 1')
   expect(
     'train.target_mass', 0 < train.target_mass <= 1, '0 < target_mass <= 1'
+  )
+  expect(
+    'train.optimizer', train.optimizer in OPTIMIZERS, f'one of {OPTIMIZERS}'
   )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(

@@ -68,7 +68,12 @@ def check(found, words):
         'num_members': 2,
         'composition': 'rotation',
       },
-      {'rows': 'query', 'candidates': 4, 'n3_penalty': 0.1},
+      {
+        'rows': 'query',
+        'candidates': 4,
+        'n3_penalty': 0.1,
+        'optimizer': 'adagrad',
+      },
     ),
     ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
     (

@@ -1,9 +1,12 @@
-"""Adam with warm-up, linear decay, clipping and decoupled weight decay."""
+"""Adam or Adagrad with warm-up, linear decay, clipping and weight decay."""
 
 from typing import Any
 
 import jax
 import optax
+
+# Smaller than the square of any useful gradient.
+_ADAGRAD_EPSILON = 1e-20
 
 
 def learning_rate_schedule(
@@ -34,6 +37,7 @@ def learning_rate_schedule(
 def make_optimizer(
   schedule: optax.Schedule,
   *,
+  name: str = 'adam',
   weight_decay: float,
   clip_norm: float,
   embedding_factor: float = 1.0,
@@ -41,31 +45,42 @@ def make_optimizer(
   beta2: float = 0.999,
   epsilon: float = 1e-6,
 ) -> optax.GradientTransformation:
-  """Builds the optimizer of the authors' implementation.
+  """Builds the optimizer. The defaults are those of the authors' Adam.
 
   Args:
     schedule: the learning rate as a function of the step.
+    name: `adam` or `adagrad`. Adagrad divides a gradient by the square root of
+      the sum of all squared gradients so far (Duchi et al. 2011).
     weight_decay: decoupled decay of all parameters, multiplied by the
       learning rate; 0 turns it off.
     clip_norm: the largest global norm of a gradient; 0 turns clipping off.
     embedding_factor: factor on the updates of embeddings and entity biases, the
       same as a learning rate of their own.
-    beta1: decay rate of the mean of gradients.
-    beta2: decay rate of the mean of squared gradients.
-    epsilon: added to the square root of the latter.
+    beta1: decay rate of the mean of gradients (`adam` only).
+    beta2: decay rate of the mean of squared gradients (`adam` only).
+    epsilon: added to the square root of the latter (`adam` only).
 
   Returns:
     The optax transformation.
   """
-  adam = optax.adamw(
-    schedule, b1=beta1, b2=beta2, eps=epsilon, weight_decay=weight_decay
-  )
-  chain = [adam]
+  if name == 'adagrad':
+    main = optax.chain(
+      optax.scale_by_rss(initial_accumulator_value=0.0, eps=_ADAGRAD_EPSILON),
+      optax.add_decayed_weights(weight_decay)
+      if weight_decay
+      else optax.identity(),
+      optax.scale_by_learning_rate(schedule),
+    )
+  else:
+    main = optax.adamw(
+      schedule, b1=beta1, b2=beta2, eps=epsilon, weight_decay=weight_decay
+    )
+  chain = [main]
   if clip_norm:
     chain.insert(0, optax.clip_by_global_norm(clip_norm))
   if embedding_factor != 1:
     chain.append(_scale_embeddings(embedding_factor))
-  return optax.chain(*chain) if len(chain) > 1 else adam
+  return optax.chain(*chain) if len(chain) > 1 else main
 
 
 def _scale_embeddings(factor: float) -> optax.GradientTransformation:

@@ -131,6 +131,7 @@ def build_optimizer(
   )
   transformation = optimizer.make_optimizer(
     schedule,
+    name=settings.optimizer,
     weight_decay=settings.weight_decay,
     clip_norm=settings.clip_norm,
     embedding_factor=settings.embedding_learning_rate_factor,

@@ -1,4 +1,4 @@
-"""Tests of the model's options that the paper lacks, such as composition."""
+"""Tests options of the model that are not in the paper, such as composition."""
 
 import jax
 import jax.numpy as jnp
@@ -233,6 +233,32 @@ def test_the_factor_on_embeddings_is_a_learning_rate_of_their_own():
   )
 
 
+def test_adagrad_divides_by_the_root_of_the_summed_squares():
+  params = {'element_embedding': jnp.array([1.0, -2.0, 0.0])}
+  schedule = optimizer.learning_rate_schedule(0.1, 4, 0.25)
+  chain = optimizer.make_optimizer(
+    schedule,
+    name='adagrad',
+    weight_decay=0.5,
+    clip_norm=0.0,
+    embedding_factor=3.0,
+  )
+  state = chain.init(params)
+  expected = np.array(params['element_embedding'], np.float64)
+  squares = np.zeros(3)
+  for step in range(4):
+    gradient = np.array([0.3, 1e-6 * step, 0.0]) * (step + 1)
+    updates, state = chain.update(
+      {'element_embedding': jnp.asarray(gradient)}, state, params
+    )
+    params = jax.tree.map(jnp.add, params, updates)
+    squares += gradient**2
+    scaled = gradient / np.sqrt(np.where(squares > 0, squares, 1.0))
+    rate = 3.0 * float(schedule(step))
+    expected -= rate * (scaled + 0.5 * expected)
+    np.testing.assert_allclose(params['element_embedding'], expected, rtol=1e-5)
+
+
 def settings(**train):
   return small.config(
     model={**OPTIONS, 'dropout': 0.1},
@@ -253,6 +279,8 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, model):
   config = settings(rows=rows, candidates=8, n3_penalty=0.01)
   data = small.random_graph()
   config.model.update(model)
+  if not config.model.num_layers:
+    config.train.optimizer = 'adagrad'
 
   def train(name, epochs):
     config.train.num_epochs = epochs
@@ -345,6 +373,7 @@ def test_instances_and_queries_have_the_same_gradient():
     ('train.embedding_learning_rate_factor', 0.0),
     ('train.candidates', -1),
     ('train.n3_penalty', -0.1),
+    ('train.optimizer', 'sgd'),
   ],
 )
 def test_settings_out_of_range(field, value):
