@@ -32,8 +32,8 @@ def default_config() -> ml_collections.ConfigDict:
   config = ml_collections.ConfigDict()
 
   config.data = data = ml_collections.ConfigDict()
-  # Name of a benchmark data set. For your own files in `data.dir`, any other
-  # name.
+  # Name of a benchmark data set. If `data.dir` contains your own files, choose
+  # any other name.
   data.name = 'countries'
   # Task and type of the files. 'triples': link prediction, with files of
   # triples. 'paths': path queries, with files of paths. 'walks': path queries,
@@ -56,7 +56,7 @@ def default_config() -> ml_collections.ConfigDict:
   data.inverse_marker = '**'
   # Maximum number of relations in a training path. Must be 1 for 'triples'. For
   # 'paths', evaluation also uses longer paths. For 'walks', it is also the
-  # maximum for sampled paths of valid and test, but not less than 2.
+  # maximum for sampled paths of valid and test. If it is 1, their maximum is 2.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
@@ -85,8 +85,8 @@ def default_config() -> ml_collections.ConfigDict:
   model.dtype = 'float32'
   # Product of the known entity and the query's relations, which is added to the
   # input at the MASK. 'complex': the complex product, as in ComplEx.
-  # 'rotation': the same with relations of modulus 1, as in RotatE. Empty:
-  # nothing is added, as in the paper.
+  # 'rotation': the complex product with relations of modulus 1, as in RotatE.
+  # Empty: nothing is added, as in the paper.
   model.composition = ''
   # Whether queries for the head use a second embedding of each relation and
   # count positions from the tail, the known entity. Not in the paper.
@@ -147,9 +147,10 @@ def default_config() -> ml_collections.ConfigDict:
   train.clip_norm = 1.0
   # Content of a row in a batch. 'instance', as in the paper: a masked sequence
   # with one answer. 'query': a distinct masked sequence with all its training
-  # answers, for which one pass of the encoder is enough. The total gradient of
-  # an epoch is the same, but an epoch has fewer steps of about the same cost
-  # (FB15k-237: 296 instead of 1,063 steps of 512 rows).
+  # answers, for which one pass of the encoder is enough. Both values give the
+  # same total gradient of an epoch. With 'query', an epoch has fewer steps, and
+  # a step takes about the same time (FB15k-237: 296 instead of 1,063 steps of
+  # 512 rows).
   train.rows = 'instance'
   # Maximum number of answers in a row. A query with more answers is split into
   # several rows (rows 'query' only).
@@ -179,11 +180,13 @@ def default_config() -> ml_collections.ConfigDict:
   train.seed = 0
   # Number of epochs between two evaluations on the valid split; may be a
   # fraction. The checkpoint with the best filtered MRR (path queries: mean
-  # quantile) is kept. There is always an evaluation at the end. 0: no others.
+  # quantile) is kept. There is always an evaluation at the end. 0: only at the
+  # end.
   train.validate_every_epochs = 10.0
-  # Queries whose MRR chooses the best checkpoint ('triples' only). 'both': all.
-  # 'head' or 'tail': those for this side. 'tail borders': those for this side
-  # with the relation `borders`; 'both' and 'head' may also have a relation.
+  # Queries whose MRR chooses the best checkpoint ('triples' only). 'both': all
+  # queries. 'head' or 'tail': the queries for this side. The value can also
+  # contain a relation. For example, 'tail borders' selects the queries for the
+  # tails of the relation `borders`.
   train.choose_by = 'both'
   # Stop the training after this many validations in a row without a better
   # metric. 0: never stop early.

@@ -34,7 +34,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   data, model, train = config.data, config.model, config.train
   for field, value in flat.items():
     if isinstance(value, str):
-      # An argument with other bytes has surrogates, which no file can store.
+      # Bytes of an argument that are not UTF-8 become surrogates, which cannot
+      # be written to a file.
       text = value.encode(errors='ignore').decode()
       expect(field, value == text, 'text in UTF-8')
   for field, value in flat.items():

@@ -11,7 +11,7 @@ class CokeError(Exception):
 
 
 class PathError(CokeError, ValueError):
-  """A path that no file or folder can have."""
+  """A path that cannot exist, for example because it contains NUL."""
 
 
 class NonFiniteError(CokeError, FloatingPointError):

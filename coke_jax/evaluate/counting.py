@@ -62,7 +62,7 @@ def count_filtered(
       of B or more are padding and have no effect.
     filter_entity: int32 [F], the entity id of each known answer.
     filter_of: int32 [B], the filter of each row. Rows with the same known
-      answers can share a filter. Default: filter i is that of row i.
+      answers can share a filter. Default: row i has filter i.
 
   Returns:
     The same as `count_among`.

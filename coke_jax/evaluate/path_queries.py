@@ -159,9 +159,9 @@ class PathQueries:
       A dictionary of:
         `dataset`, `split`: the names of the data set and of the split.
         The metrics of `quantile_metrics` over all paths.
-        `targets_out_of_reach`: the number of paths whose target is not found
-          by following the relations in the graph of train and this split. Some
-          edges are missing there.
+        `targets_out_of_reach`: the number of paths whose target cannot be
+          reached along their relations in the graph of train and this split,
+          because edges are missing there.
         `by_length`: number of relations -> metrics of the paths of this length.
         `deduction`, `induction`: the metrics of the paths of each kind. They
           are missing if the data set does not have these labels.

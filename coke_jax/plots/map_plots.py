@@ -43,9 +43,9 @@ def draw(numbers: dict[str, Any]) -> Any:
   In the map of an entity, each relation has a colour and a marker. The inverse
   of a relation has the same colour and the same marker, but hollow. In the map
   of two relations, the colour shows the entity and the marker shows the
-  relation. Where a colour is used a second time, the markers are hollow. Each
-  group has a number, which is printed in the legend and near the densest point
-  of the group.
+  relation. If a colour is used for a second entity, the markers of this entity
+  are hollow. Each group has a number, which is printed in the legend and near
+  the densest point of the group.
 
   Args:
     numbers: what `contextual_maps.to_json` returned.

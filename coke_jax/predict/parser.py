@@ -45,7 +45,7 @@ class Parser:
     if unknown_head == (labels[-1] == questions.UNKNOWN):
       raise questions.QuestionError(
         f'{validation.short_labels(labels)}: expected {questions.UNKNOWN!r} at '
-        'one end: the model predicts one entity, and no relations'
+        'one end, and an entity at the other end'
       )
     known = labels[-1] if unknown_head else labels[0]
     return questions.Question(

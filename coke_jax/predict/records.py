@@ -22,8 +22,8 @@ class Prediction:
     score: log-probability of the entity, the logarithm of `probability`.
     probability: the softmax of the model's scores over all entities, whether
       they are candidates or not.
-    known_in: the first of `train`, `valid` and `test` whose facts, together
-      with those of train, imply the answer. Empty if there is none.
+    known_in: the first of `train`, `valid` and `test` in which the answer is
+      known, see `known_facts`. Empty if it is not known in any split.
   """
 
   label: str

@@ -23,7 +23,7 @@ def import_orbax() -> Any:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Hides the log messages of orbax, which has one for each of its threads."""
+  """Hides the log messages of orbax. Each of its threads logs an error."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)

@@ -7,7 +7,7 @@ data.npz               the train, valid and test splits as ids
 checkpoints/           the newest two checkpoints and the best one
 metrics.jsonl          losses and validations, one JSON object per line
 results.json           metrics of the best checkpoint on the test split
-results_<split>.json   metrics of it on the train or valid split, on request
+results_<split>.json   its metrics on the train or valid split, on request
 damaged_checkpoints/   checkpoints that could not be read
 tensorboard/           TensorBoard events, on request
 """

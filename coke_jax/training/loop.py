@@ -149,8 +149,8 @@ class Trainer:
     if progress.validation_pending:
       self._validate()
     saved_at = time.monotonic()
-    # The first call includes the compilation. There is nothing to save before
-    # it ends, so a signal ends it immediately.
+    # The first call includes the compilation. Nothing can be saved before its
+    # end, so a signal ends the training immediately.
     first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
     before: dict[str, jax.Array] = {}
     while not progress.finished:
@@ -158,8 +158,8 @@ class Trainer:
         with first_call:
           self._state, metrics = self.setup.train_step(self._state, steps, key)
         first_call = contextlib.nullcontext()
-        # Wait for the previous call: the host stays at most one call ahead of
-        # the devices, so that it reacts to a signal soon.
+        # Wait for the previous call. Otherwise, the host could be many calls
+        # ahead of the devices and would react to a signal late.
         jax.block_until_ready(before)
         before = metrics
         progress.step += len(steps)

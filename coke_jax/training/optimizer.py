@@ -17,14 +17,15 @@ def learning_rate_schedule(
   Args:
     peak: the highest learning rate.
     num_steps: steps of the whole training.
-    warmup_fraction: fraction of the steps in which it rises (paper: 0.1).
+    warmup_fraction: fraction of the steps in which the learning rate rises
+      (paper: 0.1).
 
   Returns:
     A function from the step, counted from 0, to the learning rate.
   """
   warmup = round(num_steps * warmup_fraction)
-  # A learning rate of exactly 0 would waste the first step, so step 0 is one
-  # step up the ramp, and step num_steps is the first one at 0.
+  # A learning rate of 0 would waste the first step. So step 0 already has a
+  # positive learning rate, and step `num_steps` is the first with 0.
   return optax.join_schedules(
     [
       optax.linear_schedule(peak / max(warmup, 1), peak, max(warmup - 1, 1)),
@@ -54,11 +55,12 @@ def make_optimizer(
     weight_decay: decoupled decay of all parameters, multiplied by the
       learning rate; 0 turns it off.
     clip_norm: the largest global norm of a gradient; 0 turns clipping off.
-    embedding_factor: factor on the updates of embeddings and entity biases, the
-      same as a learning rate of their own.
+    embedding_factor: factor on the updates of embeddings and entity biases,
+      which has the effect of a separate learning rate.
     beta1: decay rate of the mean of gradients (`adam` only).
     beta2: decay rate of the mean of squared gradients (`adam` only).
-    epsilon: added to the square root of the latter (`adam` only).
+    epsilon: added to the square root of the mean of squared gradients (`adam`
+      only).
 
   Returns:
     The optax transformation.

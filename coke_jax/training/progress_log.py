@@ -50,7 +50,7 @@ class TrainingLog:
     self._schedule = schedule
     self._steps_per_epoch = steps_per_epoch
     self._last_step = first_step
-    # Metrics and number of steps of each call whose metrics are not fetched.
+    # The metrics and the number of steps of each call that was not fetched yet.
     self._pending: list[tuple[dict[str, jax.Array], int]] = []
     self.losses, self.norms = list(losses), list(norms)
     self._instances = 0

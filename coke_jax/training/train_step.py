@@ -39,8 +39,8 @@ def make_train_step(
   depend on how steps are grouped into calls.
 
   The minimised loss is the weighted sum over the answers of a batch, divided by
-  its number of rows times `weight_per_row`. Over an epoch, every answer thus
-  has its own weight, whatever batch it is in.
+  its number of rows times `weight_per_row`. So the weight of an answer does not
+  depend on the batch that contains it.
 
   Args:
     model: the encoder. The members of an ensemble train on the same batches,
@@ -60,9 +60,10 @@ def make_train_step(
   Returns:
     A function step(state, steps, key) -> (state, metrics). `state` is
     replicated and donated. `steps` is a list of 1 to `steps_per_call` batches
-    of one shape, from `batches.TrainingSet.epoch`. `metrics` are the weighted
-    mean `loss` of each batch and its `gradient_norm`, float32
-    [steps_per_call], of which the first len(steps) are set.
+    of one shape, from `batches.TrainingSet.epoch`. `metrics` contains `loss`,
+    the weighted mean loss of each batch, and `gradient_norm`, the norm of its
+    gradient. Both are float32 [steps_per_call], and only the first len(steps)
+    values are valid.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
 

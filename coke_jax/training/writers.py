@@ -73,8 +73,8 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    The time before is not used for the speed and the estimate of the time left,
-    because the program was compiled in it.
+    The time until now includes the compilation. So it is not used to estimate
+    the speed and the time left.
     """
     bar = self._bar
     if bar.disable:
