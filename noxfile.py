@@ -1,4 +1,4 @@
-"""Tests with the supported versions: `nox`, or one session: `nox -s newest`."""
+"""Runs the tests with supported versions. `nox -s newest` runs one session."""
 
 import nox
 

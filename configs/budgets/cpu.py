@@ -1,10 +1,10 @@
-"""The models of the paper's tables, in about an hour each on two CPU cores.
+"""Models of the paper's tables, each trained in an hour on two CPU cores.
 
 python -m coke_jax.main --config=configs/budgets/cpu.py:WN18RR
 
-The text after the colon is FB15k, WN18, FB15k-237 or WN18RR; or PathQueryWN-k3
-and the like, for PathQueryWN or PathQueryFB and the length of the longest
-training path, 1 to 5.
+The text after the colon is FB15k, WN18, FB15k-237 or WN18RR. For path queries,
+it is PathQueryWN or PathQueryFB, followed by the maximum number of relations in
+a training path (1 to 5), such as PathQueryWN-k3.
 
 The learning rate is higher than in the paper because the trainings are short.
 Dropout and smoothing are weaker because a few epochs of a small model underfit.
@@ -20,10 +20,11 @@ import ml_collections
 # rows (WN18RR). A row of WN18 or WN18RR takes about twice as long as one of
 # FB15k, because most of the time is spent on the product with 40,943 entities.
 _EPOCHS = {'FB15k': (16, 4), 'WN18': (16, 4), 'WN18RR': (26, 5)}
-# By the longest training path. The models of a data set train for about as many
-# steps, 2,000 on PathQueryWN and 1,000 on PathQueryFB, whose vocabulary is
-# twice as large. An epoch has 139,258 to 3,538,633 rows (PathQueryWN) and
-# 314,308 to 7,595,949 rows (PathQueryFB).
+# The number of epochs for each maximum number of relations, 1 to 5. All models
+# of a data set are trained for about the same number of steps: 2,000 on
+# PathQueryWN, and 1,000 on PathQueryFB, whose vocabulary is twice as large. An
+# epoch has 139,258 to 3,538,633 rows (PathQueryWN) and 314,308 to 7,595,949
+# rows (PathQueryFB).
 _PATH_EPOCHS = {
   'PathQueryWN': (14.6, 2.85, 1.35, 0.82, 0.58),
   'PathQueryFB': (3.25, 0.76, 0.35, 0.19, 0.135),
@@ -55,7 +56,7 @@ def get_config(model: str = 'FB15k') -> ml_collections.ConfigDict:
     return config
   if length:
     config.data.max_path_length = int(length)
-    # Smaller batches, so that there are not even fewer steps.
+    # With larger batches, there would be too few steps.
     config.model.hidden_size = 128
     config.model.feed_forward_size = 256
     config.train.batch_size = 1024

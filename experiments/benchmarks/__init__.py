@@ -1,4 +1,4 @@
-"""Measures the speed of training and ranking, beside an equal PyTorch model.
+"""Compares the speed of training and ranking with an equal PyTorch model.
 
 benchmark.py    the command that measures both
 throughput.py   the expected time of the paper's trainings

@@ -4,7 +4,7 @@
 
 1. Prints versions and devices; exits with an error without a GPU or TPU.
 2. Times steps at several batch sizes, with rows of instances and of queries, in
-   float32 and bfloat16: throughput.json.
+   float32 and bfloat16, and writes throughput.json.
 3. Trains with rows of whole queries and bfloat16 products. The number of epochs
    is the largest that fits into the time, at most the paper's 500. The learning
    rate falls to 0 within these epochs.

@@ -1,4 +1,4 @@
-"""Measures how fast this machine trains and ranks, beside a PyTorch model.
+"""Measures the speed of training and ranking, and compares it with PyTorch.
 
     python -m experiments.benchmarks.benchmark
 

@@ -16,7 +16,7 @@ from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_step
 
-# Limit for a round. A call of several steps is shortened to keep it, but every
+# Maximum seconds of a round. If necessary, a call has fewer steps. But every
 # sequence length has at least one step.
 LONGEST_ROUND_SECONDS = 30.0
 

@@ -118,7 +118,7 @@ class Bench:
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """Tries one kind of damage. Returns the outcome, WRONG ... on failure."""
+    """Tries one kind of damage. If the outcome begins with WRONG, it failed."""
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
     before = contents(work)
@@ -183,7 +183,7 @@ class Bench:
   def _verdict(
     self, work: pathlib.Path, damaged: str, before: dict[str, str], status: int
   ) -> str:
-    """Checks a continued training. Returns the outcome, WRONG ... on failure.
+    """Checks a continued training, and describes the outcome.
 
     Args:
       work: the work folder after the training.

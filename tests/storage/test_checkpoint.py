@@ -183,7 +183,7 @@ def test_a_checkpoint_of_another_run_is_not_used(folder, caplog):
     assert checkpoints.latest(TEMPLATE)[1] == metadata_of(1, 1)
   assert 'step 2 is of another run' in caplog.text
   with checkpoints_lib.Checkpoints(folder, writing=False) as checkpoints:
-    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)  # unknown: any
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)  # not checked
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
@@ -424,7 +424,7 @@ def test_every_flipped_byte_is_noticed_or_without_effect(
 
 
 def test_flipped_metadata_is_noticed(folder):
-  """With another best step, another model would be the result."""
+  """A wrong best step in the metadata would select another model."""
   save(folder, (10, 10), (20, 10))
   path = folder / 'step_20' / 'metadata' / 'metadata'
   text = path.read_text()
