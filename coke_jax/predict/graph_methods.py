@@ -25,8 +25,8 @@ class GraphMethods:
     max_path_length: maximum number of relations in a training path.
     parser: converts labels to ids.
     predictor: computes predictions for ids in batches.
-    calibration: converts scores to probabilities. None before `calibrate`, if
-      none is stored with the model.
+    calibration: converts scores to probabilities. None if no calibration is
+      stored with the model and `calibrate` has not been called.
   """
 
   data: arrays.DataSet
@@ -38,7 +38,7 @@ class GraphMethods:
   def evaluate(
     self, split: str = 'test', *, progress: bool = False
   ) -> dict[str, Any]:
-    """Ranks a split as `--mode=evaluate` does.
+    """Computes the metrics of a split, as `--mode=evaluate` does.
 
     Args:
       split: `train`, `valid` or `test`.
@@ -85,23 +85,23 @@ class GraphMethods:
     """Finds the most plausible facts that are not known.
 
     The score of a fact is the probability of its tail, multiplied by the number
-    of known tails of its head and relation. So questions with one and with many
-    answers are comparable.
+    of known tails of its head and relation. This makes questions with one
+    answer and questions with many answers comparable.
 
     Every entity is tried as the head of every relation. Facts from an entity to
-    itself are left out if the relation has no such fact. If a relation is
-    symmetric, only one direction of a new fact is returned.
+    itself are left out if the relation has no known fact of this kind. If a
+    relation is symmetric, only the better one of (h, r, t) and (t, r, h) is
+    returned.
 
     Args:
-      relations: a relation or a list of relations. Default: all relations. The
-        facts of an inverse relation are returned as facts of the relation that
-        it inverts.
+      relations: a relation or a list of relations. Default: all relations. An
+        inverse relation is replaced by the relation that it inverts.
       top: the maximum number of facts.
       per_head: the maximum number of facts with the same head. Default: no
         limit.
       splits: the splits whose facts count as known. Facts of train always do.
-      type_matching: whether to limit heads and tails to entities that occur in
-        a known fact with the relation, on this side.
+      type_matching: whether to limit heads to the known heads of the relation,
+        and tails to its known tails.
       progress: whether to show a progress bar.
 
     Returns:
@@ -132,54 +132,65 @@ class GraphMethods:
     *,
     top: int = 100,
     splits: Sequence[str] = graph.SPLITS,
+    entities: str | Sequence[str] | None = None,
     expected: int = 3,
     progress: bool = False,
   ) -> records.Records[audit_lib.Suspicion]:
     """Finds the known facts that the model considers least plausible.
 
     The score of a tail is its log-probability, plus the logarithm of the number
-    of known tails. If it is the only one, a term is added that is low if this
-    is rare for the relation; see `coke_jax.predict.jobs.audit`. The same holds
-    for the head. Facts are ordered by the mean of both scores. Each distinct
+    of known tails of its head and relation. If there is only one known tail, a
+    negative term is added. It is low if few facts of the relation have a single
+    tail, see `coke_jax.predict.jobs.audit`. The score of the head is computed
+    in the same way. Facts are ordered by the mean of both scores. Each distinct
     question is scored once.
 
     Args:
       relations: a relation or a list of relations. Default: all relations.
       top: the maximum number of facts.
-      splits: the splits whose facts are audited. The known answers are those of
+      splits: the splits whose facts are audited. Known answers are counted in
         all splits.
-      expected: the maximum number of entities that are returned as expected
-        instead of the head and of the tail.
+      entities: an entity or a list of entities. Only facts with one of them are
+        audited. Default: all entities.
+      expected: the maximum number of entities in `expected_heads` and in
+        `expected_tails`.
       progress: whether to show a progress bar.
 
     Returns:
       The facts, least plausible first.
 
     Raises:
-      QuestionError: a relation or split is unknown, `top` is below 1, or
-        `expected` is below 0.
+      QuestionError: a relation, entity or split is unknown, `top` is below 1,
+        or `expected` is below 0.
       NonFiniteError: a score is NaN or infinite.
     """
     validation.check_splits(splits)
+    if isinstance(entities, str):
+      entities = [entities]
+    if entities is not None:
+      validation.check_list('entities', entities)
     return audit_lib.audit(
       self.predictor,
       top=validation.whole_number('top', top, least=1),
       relations=self._relations(relations),
       splits=splits,
+      entities=None
+      if entities is None
+      else [self.parser.entity(label) for label in entities],
       expected=validation.whole_number('expected', expected, least=0),
       progress=progress,
     )
 
   def calibrate(self, split: str = 'valid') -> calibrate_lib.Calibration:
-    """Fits probabilities with which answers are correct.
+    """Fits a function from scores to the probability that an answer is correct.
 
-    Stores the calibration in `calibration`, which `probability` uses.
+    Stores the function in `self.calibration`. `probability` uses it.
 
     Args:
       split: the split to fit to, `valid` or `test`.
 
     Returns:
-      The calibration, which also gives thresholds.
+      The calibration. Its method `threshold` returns score thresholds.
 
     Raises:
       QuestionError: there is no such split, or all its facts are in train.
@@ -219,7 +230,7 @@ class GraphMethods:
     """Compares calibrated probabilities with the shares of correct answers.
 
     Args:
-      split: `valid` or `test`. Use another split than the one of `calibrate`.
+      split: `valid` or `test`. Use a split that `calibrate` did not use.
       bins: the number of intervals of equal width.
 
     Returns:
@@ -246,7 +257,7 @@ class GraphMethods:
     return self.calibration
 
   def _relations(self, labels: str | Sequence[str] | None) -> list[int] | None:
-    """Returns the distinct base relations of labels, or None for None."""
+    """Returns the distinct base relations of labels. Returns None for None."""
     if labels is None:
       return None
     if isinstance(labels, str):

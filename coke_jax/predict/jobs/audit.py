@@ -1,17 +1,18 @@
 """Finds the known facts that a model considers least plausible.
 
-A model has learned the facts that it judges, also the wrong ones. It gives a
-high probability to a wrong fact that is the only known answer to its question,
-because nothing contradicts it. So the score of a fact uses how rare such facts
-are. For the tail of a fact with n known tails of its head and relation, it is
-the sum of
+A low log-probability alone does not show that a known fact is wrong, because
+the model was trained on all known facts, including the wrong ones. If a wrong
+tail is the only known tail of its head and relation, the model usually gives it
+a high probability. So the score of a tail also depends on n, the number of
+known tails of its head and relation. The score is the sum of
 
 - the log-probability of the tail, given head and relation,
 - log n, because n answers share the probability of 1,
-- if n is 1, half the logarithm of the share of such facts among the facts of
-  the relation.
+- if n is 1, half the logarithm of the share of facts with n = 1 among the facts
+  of the relation.
 
-The head has such a score too, and the score of the fact is their mean.
+The score of the head is computed in the same way. The score of the fact is the
+mean of both scores.
 """
 
 import dataclasses
@@ -31,8 +32,8 @@ from coke_jax.predict import (
 )
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Planted errors on CoDEx-S: with 0, few errors whose entities have a wrong type
-# are found, because the model has learned them. With 1, few others are found.
+# Chosen with planted errors on CoDEx-S. With 0, few errors in which an entity
+# has the wrong type are found. With 1, few errors of other kinds are found.
 _WEIGHT_OF_RARITY = 0.5
 
 
@@ -42,13 +43,13 @@ class Suspicion:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the mean of the scores of head and tail; see the module.
+    score: the mean of the scores of head and tail, see the module.
     tail_rank: the filtered rank of the tail among all entities.
     head_rank: the filtered rank of the head among all entities.
-    expected_tails: the best tails that are not known, best first, without the
-      head.
-    expected_heads: the best heads that are not known, best first, without the
-      tail.
+    expected_tails: the best tails that are not known, best first. The head of
+      the fact is left out.
+    expected_heads: the best heads that are not known, best first. The tail of
+      the fact is left out.
     known_in: the first split that contains the fact.
   """
 
@@ -68,6 +69,7 @@ def audit(
   relations: Sequence[int] | None,
   splits: Sequence[str],
   expected: int,
+  entities: Sequence[int] | None = None,
   progress: bool = False,
 ) -> records.Records[Suspicion]:
   """Finds the least plausible facts of some splits.
@@ -76,10 +78,11 @@ def audit(
     predictor: predicts with the model.
     top: the maximum number of facts.
     relations: the relations of the facts, or None for all relations.
-    splits: the splits that contain the facts. The known answers are those of
-      all splits.
+    splits: the splits whose facts are audited. Known answers are counted in all
+      splits.
     expected: the maximum number of entities in `expected_tails` and
       `expected_heads`.
+    entities: ids of entities, one of which each fact contains. Default: all.
     progress: whether to show a progress bar.
 
   Returns:
@@ -93,6 +96,8 @@ def audit(
   chosen = facts.are_in(facts_lib.known(predictor.data, splits))
   if relations is not None:
     chosen &= np.isin(facts.triples[:, 1], relations)
+  if entities is not None:
+    chosen &= np.isin(facts.triples[:, ::2], entities).any(axis=1)
   rows = np.flatnonzero(chosen)
   score = plausibility(predictor, facts, chosen, progress)[rows].mean(axis=1)
   worst = rows[np.argsort(score, kind='stable')[:top]]
@@ -117,8 +122,8 @@ def plausibility(
     progress: whether to show a progress bar.
 
   Returns:
-    float32 [T, 2], the score of the tail and of the head; see the module. Not
-    meaningful for facts that are not chosen.
+    float32 [T, 2], the scores of tail and head, see the module. Rows of facts
+    that are not chosen contain no valid scores.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -142,18 +147,22 @@ def plausibility(
 
 
 def _rarity(asked: facts_lib.Questions, num_relations: int) -> np.ndarray:
-  """Returns the part of each answer's score without the model: float64 [total].
+  """Computes the terms of the scores that do not depend on the model.
 
   Args:
     asked: the questions of all facts for one side.
     num_relations: R.
+
+  Returns:
+    float64 [total], one value for each answer.
   """
   counts = np.diff(asked.indptr)
   number = np.repeat(counts, counts)
   relation = np.repeat(asked.relation, counts)
   facts = np.bincount(relation, minlength=num_relations)
   single = np.bincount(relation[number == 1], minlength=num_relations)
-  # Adding 1 and 2 keeps the share of a relation with few facts away from 0.
+  # Adding 1 and 2 keeps the share of a relation with few facts away from 0 and
+  # 1.
   share = (single + 1) / (facts + 2)
   rarity = _WEIGHT_OF_RARITY * np.log(share[relation])
   return np.where(number == 1, rarity, np.log(number))

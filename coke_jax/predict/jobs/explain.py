@@ -1,5 +1,6 @@
-"""Explains a fact or prediction by paths of known facts and similar facts."""
+"""Finds paths of known facts, and similar facts, that support a fact."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 
@@ -18,15 +19,17 @@ class Path:
   """A path of known facts from the head to the tail of a fact.
 
   Attributes:
-    facts: one to three known facts. Two successive facts share an entity. A
-      path may follow a fact from its tail to its head.
+    facts: one to three known facts. Successive facts share an entity. A path
+      may follow a fact from its tail to its head.
     text: the path as text, such as `Kenya -borders-> Uganda -region-> Africa`.
-      An arrow to the left is a fact that is followed backwards.
+      An arrow to the left, such as `<-borders-`, means that the path follows a
+      fact from its tail to its head.
     score: the logarithm of `probability`.
-    probability: the probability of the tail, given the head and the relations
-      of the path, if the model was trained on paths of this length. Otherwise
-      the product of the probabilities of the entities along the path, each
-      given the entity before it and the relation.
+    probability: if the model was trained on paths of this length, the
+      probability of the tail, given the head and the relations of the path.
+      Otherwise, the product over all steps of the path. For each step, the
+      factor is the probability of the next entity, given the entity before it
+      and the relation.
   """
 
   facts: tuple[Triple, ...]
@@ -37,12 +40,12 @@ class Path:
 
 @dataclasses.dataclass(frozen=True)
 class SimilarFact:
-  """A known fact of the same relation whose entities are similar.
+  """A known fact with the relation of the explained fact and similar entities.
 
   Attributes:
     fact: the labels of head, relation and tail.
-    similarity: the mean of the cosines of the static embeddings of both heads
-      and both tails.
+    similarity: the mean of two cosines of static embeddings: between the heads,
+      and between the tails, of this fact and the explained fact.
   """
 
   fact: Triple
@@ -57,11 +60,11 @@ class Explanation:
     fact: the labels of head, relation and tail.
     score: log-probability of the tail, given head and relation.
     probability: the softmax of the model's scores over all entities.
-    known_in: the first split that contains the fact. Empty if there is none.
+    known_in: the first split that contains the fact. Empty if no split does.
     paths: the paths with the highest scores, best first. Empty if there is no
       path of up to three known facts.
     similar: the most similar known facts of the relation, best first.
-    complete: whether all paths were scored. False if an entity has so many
+    complete: whether all paths were found. False if the entities have so many
       facts that a limit was reached.
   """
 
@@ -98,6 +101,12 @@ class Explainer:
     self._unit = embeddings / np.maximum(length, np.finfo(np.float32).tiny)
     self._max_path_length = max_path_length
 
+  def with_predictor(self, predictor: predictor.Predictor) -> 'Explainer':
+    """Returns a copy that uses another predictor of the same model."""
+    other = copy.copy(self)
+    other._predictor = predictor
+    return other
+
   def explain(
     self, fact: questions.Fact, *, top: int, similar: int
   ) -> Explanation:
@@ -116,8 +125,8 @@ class Explainer:
       self._graph, fact.head, fact.tail, triple
     )
     scores, products = self._scores(paths)
-    # Paths with the same relations can have the same score. Of these, the one
-    # with the most probable entities comes first.
+    # All paths with the same relations have equal scores if they were scored
+    # as a whole. They are ordered by the probabilities of their steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))
@@ -137,8 +146,8 @@ class Explainer:
     """Computes the scores of N paths.
 
     Returns:
-      The scores, see `Path`: float64 [N].
-      The sums of the log-probabilities of the edges: float64 [N].
+      float64 [N], the scores, see `Path`.
+      float64 [N], the sums of the log-probabilities of the steps.
     """
     edges = sorted(
       {edge for path in paths for edge in path}, key=dataclasses.astuple
@@ -166,7 +175,7 @@ class Explainer:
     return found, products
 
   def _relations(self, path: path_search.Path) -> tuple[int, ...] | None:
-    """Returns the relations of a path, or None if it cannot be a query."""
+    """Returns the relations of a path, or None if it cannot be one query."""
     inverse = getattr(self._predictor.data, 'inverse', None)
     if len(path) > self._max_path_length or inverse is None:
       return None
@@ -177,7 +186,7 @@ class Explainer:
     return None if min(relations) < 0 else relations
 
   def _edge_scores(self, edges: Sequence[path_search.Edge]) -> np.ndarray:
-    """Returns the log-probabilities of the targets of edges: float64 [N].
+    """Computes the log-probabilities of the targets of N edges: float64 [N].
 
     Each distinct question is scored once.
     """

@@ -1,0 +1,1 @@
+"""Serves a trained model over HTTP: a JSON API and a page for browsers."""

@@ -1,0 +1,154 @@
+"""Answers questions in JSON lines, for requests of any size.
+
+The body is read completely before the first answer is sent, because many
+clients do not read while they send. A large body is kept in a temporary file.
+"""
+
+import asyncio
+import itertools
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import IO, Annotated, Any
+
+import fastapi
+from fastapi import responses as fastapi_responses
+
+from coke_jax.data import text_files
+from coke_jax.predict import known_facts, questions, validation
+from coke_jax.serve import engine as engine_lib
+from coke_jax.serve import handlers, responses, schemas
+from coke_jax.serve import limits as limits_lib
+from coke_jax.serve import served as served_lib
+
+MEDIA_TYPE = 'application/x-ndjson'
+_IN_MEMORY = 8 << 20  # bytes of a body
+_PART = 256  # lines that are answered together
+_BUSY_SECONDS = 0.05  # between two attempts to queue a part
+
+# Answers some questions.
+_Run = Callable[[list[questions.Question]], Awaitable[list[Any]]]
+
+
+def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
+  """Adds the route for JSON lines to the routes of the API."""
+
+  @routes.post(
+    '/predict/lines',
+    summary='Answer questions in JSON lines',
+    response_class=fastapi_responses.StreamingResponse,
+    openapi_extra={
+      'requestBody': {
+        'required': True,
+        'content': {
+          MEDIA_TYPE: {
+            'schema': {'type': 'string'},
+            'example': '["France","borders","?"]\n["?","borders","Spain"]\n',
+          }
+        },
+      }
+    },
+  )
+  async def answer_lines(
+    request: fastapi.Request,
+    top: Annotated[schemas.Top, fastapi.Query()] = 10,
+    new_only: bool = False,
+    exclude_own: bool = False,
+    type_matching: bool = False,
+  ) -> fastapi.Response:
+    """Answers one question per line, in the order of the lines.
+
+    Each line of the response is an object with `line`, counted from 1, and
+    `answers` or `error`.
+    """
+    responses.check_number('top', top, engine.limits.top)
+    served = engine.current()
+    restriction = known_facts.Restriction(
+      new_only=new_only, exclude_own=exclude_own, type_matching=type_matching
+    )
+    body = await _read(request, engine.limits)
+
+    async def run(items: list[Any]) -> list[Any]:
+      while True:
+        try:
+          return await handlers.run_predict(
+            engine, served, items, top, restriction
+          )
+        except limits_lib.BusyError:
+          await asyncio.sleep(_BUSY_SECONDS)
+
+    return fastapi_responses.StreamingResponse(
+      _answers(body, served, engine.limits, run), media_type=MEDIA_TYPE
+    )
+
+
+async def _read(
+  request: fastapi.Request, limits: limits_lib.Limits
+) -> IO[bytes]:
+  """Reads the body of a request, and checks the number of its lines."""
+  body = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+  lines = 0
+  try:
+    async for part in request.stream():
+      body.write(part)
+      lines += part.count(b'\n')
+      responses.check_number('lines', lines, limits.lines)
+  except BaseException:
+    body.close()
+    raise
+  body.seek(0)
+  return body
+
+
+async def _answers(
+  body: IO[bytes],
+  served: served_lib.Served,
+  limits: limits_lib.Limits,
+  run: _Run,
+) -> AsyncIterator[bytes]:
+  """Yields the lines of the response, some at a time."""
+  with body:
+    numbered = enumerate(iter(lambda: body.readline(limits.line_bytes), b''), 1)
+    while True:
+      part = [
+        (number, _parse(line, served, limits.line_bytes))
+        for number, line in itertools.islice(numbered, _PART)
+      ]
+      if not part:
+        return
+      good = [one for _, one in part if not isinstance(one, str)]
+      try:
+        answers = iter(await run(good))
+      except limits_lib.TimeLimitError as error:
+        answers = iter([])
+        part = [(number, str(error)) for number, _ in part]
+      yield b''.join(
+        responses.to_bytes(
+          {'line': number, 'error': one}
+          if isinstance(one, str)
+          else {'line': number, 'answers': next(answers)}
+        )
+        + b'\n'
+        for number, one in part
+      )
+
+
+def _parse(
+  line: bytes, served: served_lib.Served, most: int
+) -> questions.Question | str:
+  """Returns the question of a line, or the text of an error."""
+  if len(line) == most and not line.endswith(b'\n'):
+    return f'a line with more than {most:,} bytes'
+  try:
+    labels = json.loads(line.decode('utf-8'))
+  except (ValueError, RecursionError):
+    shown = text_files.show_line(line.rstrip(b'\r\n')[:200])
+    return f'{shown}: expected a list of labels in JSON'
+  if not isinstance(labels, list) or not all(
+    isinstance(label, str) for label in labels
+  ):
+    return f'{validation.short(labels)}: expected a list of labels'
+  try:
+    return served.question(labels)
+  except questions.QuestionError as error:
+    return str(error)

@@ -1,0 +1,92 @@
+"""Finds labels by a part of them, regardless of case and accents."""
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+# The number of labels that are compared by how often they occur.
+_MAX_FOUND = 1000
+_LINE = '\n'
+
+
+class LabelSearch:
+  """An index of labels.
+
+  The normalized labels are one long string, in which Python finds a text
+  faster than in a list of strings.
+  """
+
+  def __init__(self, labels: Sequence[str], weights: np.ndarray):
+    """Normalizes the labels.
+
+    Args:
+      labels: N labels.
+      weights: numbers [N]. Of the labels that match equally well, those with
+        the largest weight come first.
+    """
+    self._weights = weights
+    normalized = [normalize(label) for label in labels]
+    lengths = np.array([len(one) + 1 for one in normalized], np.int64)
+    # Item i is the place of the line end before label i.
+    self._starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    self._text = _LINE + _LINE.join(normalized) + _LINE
+    self._lengths = lengths - 1
+
+  def find(self, text: str, count: int) -> list[int]:
+    """Finds the labels that contain a text.
+
+    Labels that are equal to the text come first, then those that start with
+    it, then those with a word that starts with it, then all others.
+
+    Args:
+      text: the text.
+      count: the maximum number of labels.
+
+    Returns:
+      The indices of the labels, best first.
+    """
+    wanted = normalize(text).strip()
+    if not wanted:
+      order = np.argsort(-self._weights, kind='stable')
+      return order[:count].tolist()
+    found: dict[int, int] = {}
+    for kind, before in enumerate((_LINE, ' ', '')):
+      self._collect(before + wanted, kind, found)
+      if len(found) >= count:
+        break
+
+    def order_of(index: int) -> tuple[int, float, int, int]:
+      exact = found[index] == 0 and self._lengths[index] == len(wanted)
+      kind = -1 if exact else found[index]
+      return (
+        kind,
+        -float(self._weights[index]),
+        int(self._lengths[index]),
+        index,
+      )
+
+    return sorted(found, key=order_of)[:count]
+
+  def _collect(self, text: str, kind: int, found: dict[int, int]) -> None:
+    """Adds the labels that contain a text and are not found yet."""
+    place = self._text.find(text)
+    for _ in range(_MAX_FOUND):
+      if place < 0:
+        return
+      index = int(np.searchsorted(self._starts, place, side='right')) - 1
+      found.setdefault(index, kind)
+      place = self._text.find(text, place + 1)
+
+
+def normalize(text: str) -> str:
+  """Removes case and accents; punctuation and spaces become single spaces."""
+  text = unicodedata.normalize('NFKD', text).casefold()
+  kept = ''.join(
+    char if char.isalnum() else ' '
+    for char in text
+    if not unicodedata.combining(char)
+  )
+  words = ' '.join(kept.split())
+  # A label without letters and digits is found by its own characters.
+  return words or ' '.join(text.split())

@@ -1,0 +1,112 @@
+"""Loads the model of a folder, and loads it again when it has changed."""
+
+import hashlib
+import logging
+import os
+import threading
+
+from coke_jax.data import user_paths
+from coke_jax.predict import calibration_files
+from coke_jax.serve import engine as engine_lib
+from coke_jax.serve import served as served_lib
+
+_logger = logging.getLogger(__name__)
+
+# The files whose names, sizes or times change with a new model.
+_WATCHED = (
+  'model.safetensors',
+  calibration_files.NAME,
+  'vocabulary.json',
+  'data.npz',
+)
+
+
+class Reloader:
+  """Keeps the model of an engine up to date with its folder."""
+
+  def __init__(
+    self,
+    folder: str | os.PathLike[str],
+    engine: engine_lib.Engine,
+    *,
+    warm_up: bool,
+  ):
+    self._folder = user_paths.expand(folder)
+    self._engine = engine
+    self._warm_up = warm_up
+    self._state = ''
+    self._stopped = threading.Event()
+    self._thread: threading.Thread | None = None
+
+  def load(self) -> None:
+    """Loads the model. Errors are those of `load.load`."""
+    state = self._look()
+    self._engine.replace(self._load())
+    self._state = state
+
+  def start(self, seconds: float) -> None:
+    """Starts a thread that looks for changes.
+
+    Args:
+      seconds: the time between two looks.
+    """
+    self._thread = threading.Thread(
+      target=self._watch, args=(seconds,), name='coke_jax-reload', daemon=True
+    )
+    self._thread.start()
+
+  def stop(self) -> None:
+    """Ends the thread."""
+    self._stopped.set()
+    if self._thread is not None:
+      self._thread.join()
+
+  def check(self) -> bool:
+    """Loads the model if its folder has changed.
+
+    If it cannot be loaded, because a file is being written or is damaged, the
+    current model is kept.
+
+    Returns:
+      Whether another model is served now.
+    """
+    state = self._look()
+    if state == self._state:
+      return False
+    before = self._engine.current()
+    try:
+      served = self._load()
+    # A folder that is being written can raise any error.
+    except Exception as error:
+      _logger.warning('%s: the model is not replaced: %s', self._folder, error)
+      self._engine.metrics.reloads.labels('failed').inc()
+      return False
+    self._state = state
+    if served.describes(before):
+      return False
+    self._engine.replace(served)
+    self._engine.metrics.reloads.labels('loaded').inc()
+    _logger.info('%s: now serving %s', self._folder, served.identity)
+    return True
+
+  def _load(self) -> served_lib.Served:
+    return served_lib.load_served(self._folder, warm_up=self._warm_up)
+
+  def _watch(self, seconds: float) -> None:
+    while not self._stopped.wait(seconds):
+      self.check()
+
+  def _look(self) -> str:
+    """Returns a text that changes with the files of the model."""
+    seen = []
+    for name in _WATCHED:
+      try:
+        found = os.stat(self._folder / name)
+        seen.append((name, found.st_mtime_ns, found.st_size))
+      except OSError:
+        seen.append((name, 0, 0))
+    try:
+      steps = sorted(os.listdir(self._folder / 'checkpoints'))
+    except OSError:
+      steps = []
+    return hashlib.sha256(repr((seen, steps)).encode()).hexdigest()

@@ -1,0 +1,150 @@
+"""The bodies of requests. Their fields and limits appear in the OpenAPI page.
+
+The maximum numbers depend on the limits of a server and are checked by
+`handlers`.
+"""
+
+from typing import Annotated, Literal
+
+import pydantic
+
+Label = Annotated[str, pydantic.StringConstraints(max_length=65_536)]
+Sequence = Annotated[list[Label], pydantic.Field(min_length=1, max_length=1002)]
+Top = Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
+Side = Literal['head', 'tail']
+Splits = Annotated[
+  list[Literal['train', 'valid', 'test']], pydantic.Field(max_length=3)
+]
+
+
+class Body(pydantic.BaseModel):
+  """The base class of all bodies. Unknown fields are errors."""
+
+  model_config = pydantic.ConfigDict(extra='forbid', strict=True)
+
+
+class Predict(Body):
+  """Questions, with the same options as `Model.predict`.
+
+  `questions` are lists of labels with `?` at one end, such as
+  `["France", "borders", "?"]`. A question about a path contains several
+  relations.
+  """
+
+  questions: list[Sequence]
+  top: Top = 10
+  new_only: bool = False
+  exclude_own: bool = False
+  type_matching: bool = False
+  candidates: list[Label] | None = None
+
+
+class Rank(Body):
+  """Facts whose heads or tails are ranked, as by `Model.rank`."""
+
+  facts: list[Sequence]
+  side: Literal['head', 'tail', 'both'] = 'both'
+  splits: Splits = ['train', 'valid', 'test']
+  type_matching: bool = False
+
+
+class Relations(Body):
+  """Pairs of head and tail between which relations are predicted."""
+
+  pairs: list[
+    Annotated[list[Label], pydantic.Field(min_length=2, max_length=2)]
+  ]
+  top: Top = 10
+  new_only: bool = False
+
+
+class Explain(Body):
+  """Triples to explain, as by `Model.explain`."""
+
+  facts: list[Sequence]
+  top: Annotated[int, pydantic.Field(ge=0, le=1_000_000)] = 10
+  similar: Annotated[int, pydantic.Field(ge=0, le=1_000_000)] = 3
+
+
+class Similar(Body):
+  """An entity, and how similarity is measured, as by `Model.similar`."""
+
+  entity: Label
+  relation: Label | None = None
+  side: Side = 'head'
+  top: Top = 10
+  type_matching: bool = False
+
+
+class Discover(Body):
+  """A relation of which new facts are found, as by `Model.discover`."""
+
+  relation: Label
+  top: Top = 100
+  per_head: Top | None = None
+  type_matching: bool = True
+
+
+class Audit(Body):
+  """An entity whose least plausible known facts are found."""
+
+  entity: Label
+  top: Top = 10
+  expected: Annotated[int, pydantic.Field(ge=0, le=100)] = 3
+
+
+class Facts(Body):
+  """An entity whose known facts are listed, `limit` of them from `offset`."""
+
+  entity: Label
+  offset: Annotated[int, pydantic.Field(ge=0, le=1_000_000_000)] = 0
+  limit: Top = 100
+
+
+class Step(Body):
+  """A relation, followed from head to tail, or from tail to head."""
+
+  relation: Label
+  backwards: bool = False
+
+
+Steps = Annotated[list[Step], pydantic.Field(max_length=8)]
+
+
+class NextSteps(Body):
+  """An entity and the steps so far; the steps that can follow are listed."""
+
+  entity: Label
+  steps: Steps = []
+
+
+class Ask(Body):
+  """A question as an entity and one to eight steps from it.
+
+  If the model was not trained on paths of this length or has no inverse
+  relations, `method` is `chained` in the response: the best answers to each
+  step are the entities of the next step, and their probabilities are
+  multiplied.
+  """
+
+  entity: Label
+  steps: Annotated[list[Step], pydantic.Field(min_length=1, max_length=8)]
+  top: Top = 10
+  new_only: bool = False
+  exclude_own: bool = False
+  type_matching: bool = False
+
+
+class Trace(Body):
+  """A question as in `Ask` and one of its answers."""
+
+  entity: Label
+  steps: Annotated[list[Step], pydantic.Field(min_length=1, max_length=8)]
+  answer: Label
+  top: Top = 10
+
+
+class Map(Body):
+  """An entity whose contextual embeddings are mapped to the plane."""
+
+  entity: Label

@@ -1,0 +1,259 @@
+"""A loaded model with what the server derives from it once."""
+
+import contextlib
+import copy
+import functools
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from coke_jax.data import paths as paths_lib
+from coke_jax.data import text_files
+from coke_jax.evaluate import device_call
+from coke_jax.predict import load, questions, scorer, validation
+from coke_jax.predict import model as model_lib
+from coke_jax.predict.jobs import explain as explain_lib
+from coke_jax.serve import label_search, neighborhood
+from coke_jax.storage import checksums
+
+_HINTS = 3  # labels in the error message about an unknown label
+# A model is calibrated when it is loaded if valid has at most so many facts.
+_MAX_CALIBRATED = 5000
+_SMALL = 9, 65  # numbers of questions that need larger compiled batches
+
+
+class Served:
+  """A model and its indexes. They do not change while it is served.
+
+  Attributes:
+    model: the model.
+    identity: the first characters of the SHA-256 of the parameters.
+    loaded: the time at which the model was loaded, in seconds.
+    neighborhood: the known facts by entity.
+    entities: finds entity labels.
+    relations: finds relation labels.
+  """
+
+  def __init__(self, model: model_lib.Model):
+    self.model = model
+    params = jax.device_get(model.predictor.scorer.params)
+    self.identity = checksums.of_arrays(params)[:12]
+    self.loaded = time.time()
+    words = model.data.vocabulary
+    self.neighborhood = neighborhood.Neighborhood(model.data)
+    self.entities = label_search.LabelSearch(
+      words.entities, self.neighborhood.degree
+    )
+    facts = self.neighborhood.facts.triples[:, 1]
+    self.relations = label_search.LabelSearch(
+      words.relations, np.bincount(facts, minlength=words.num_relations)
+    )
+
+  def describes(self, other: 'Served') -> bool:
+    """Returns whether another model is equal to this one."""
+    return (
+      self.identity == other.identity
+      and self.model.calibration == other.model.calibration
+      and self.model.data.vocabulary == other.model.data.vocabulary
+    )
+
+  @functools.cached_property
+  def embeddings(self) -> np.ndarray:
+    """The static embeddings of the entities, float32 [V, D]."""
+    return self.model.embed_elements().entities
+
+  @functools.cached_property
+  def explainer(self) -> explain_lib.Explainer:
+    """Explains facts with the graph of known facts."""
+    return self._explainer(self.model)
+
+  def entity(self, label: str) -> int:
+    """Returns the id of an entity.
+
+    Raises:
+      questions.QuestionError: the label is unknown.
+    """
+    found = self.model.data.vocabulary.entity_ids.get(label)
+    if found is None:
+      raise self._unknown('entity', label)
+    return found
+
+  def relation(self, label: str) -> int:
+    """Returns the index of a relation.
+
+    Raises:
+      questions.QuestionError: the label is unknown.
+    """
+    found = self.model.data.vocabulary.relation_ids.get(label)
+    if found is None:
+      raise self._unknown('relation', label)
+    return found
+
+  def question(self, labels: Sequence[str]) -> questions.Question:
+    """Converts labels to a question. Errors are those of `Parser.question`."""
+    self._check(labels)
+    return self.model.parser.question(labels, hints=False)
+
+  def fact(self, labels: Sequence[str]) -> questions.Fact:
+    """Converts labels to a fact. Errors are those of `Parser.fact`."""
+    self._check(labels)
+    return self.model.parser.fact(labels)
+
+  def base_fact(self, labels: Sequence[str]) -> questions.Fact:
+    """Converts labels as `Model.base_fact` does."""
+    self._check(labels)
+    return self.model.base_fact(labels)
+
+  def step(self, relation: str, backwards: bool) -> neighborhood.Step:
+    """Converts the label of a relation and a direction to a step.
+
+    An inverse relation becomes the relation that it inverts, in the other
+    direction.
+
+    Raises:
+      questions.QuestionError: the label is unknown.
+    """
+    index = self.relation(relation)
+    data = self.model.data
+    if index in self._base or not isinstance(data, paths_lib.PathData):
+      return neighborhood.Step(index, backwards)
+    return neighborhood.Step(int(data.inverse[index]), not backwards)
+
+  def calibrated(
+    self,
+    scores: np.ndarray,
+    known: np.ndarray,
+  ) -> list[float] | list[None]:
+    """Returns the calibrated probabilities of answers to one question.
+
+    Args:
+      scores: floats [k], log-probabilities.
+      known: integers [k], the number of other answers known from train.
+
+    Returns:
+      k probabilities, which are None if the model has no calibration.
+    """
+    calibration = self.model.calibration
+    if calibration is None:
+      return [None] * len(scores)
+    logs = np.log(np.maximum(known, 1))
+    found: list[float] = calibration.probability(scores + logs).tolist()
+    return found
+
+  def pausing(self, pause: Callable[[], None]) -> 'Served':
+    """Returns a copy that calls a function before each batch on the devices."""
+    own = copy.copy(self)
+    own.model = copy.copy(self.model)
+    own.model.predictor = copy.copy(self.model.predictor)
+    own.model.predictor.scorer = _PausingScorer(
+      self.model.predictor.scorer, pause
+    )
+    own.__dict__['explainer'] = self.explainer.with_predictor(
+      own.model.predictor
+    )
+    return own
+
+  def warm_up(self) -> None:
+    """Compiles the programs of predictions, so that no request waits."""
+    words = self.model.data.vocabulary
+    question = (words.entities[0], words.relations[0], questions.UNKNOWN)
+    for count in (1, *_SMALL):
+      if count <= self.model.batch_size:
+        for new_only in (False, True):
+          self.model.predict([question] * count, new_only=new_only)
+    _ = self.embeddings, self.explainer
+
+  def metadata(self) -> dict[str, Any]:
+    """Returns what a client may need to know about the model."""
+    words = self.model.data.vocabulary
+    data = self.model.data
+    facts = self.neighborhood.facts
+    return {
+      'name': re.sub(r'.*[/\\]', '', data.name),
+      'model': self.identity,
+      'loaded': self.loaded,
+      'entities': words.num_entities,
+      'relations': len(self.neighborhood.base),
+      'facts': len(facts.triples),
+      'max_path_length': self.model.max_path_length,
+      'inverse_relations': isinstance(data, paths_lib.PathData),
+      'num_layers': self.model.num_layers,
+      'calibrated_on': self.model.calibration.split
+      if self.model.calibration
+      else None,
+    }
+
+  @functools.cached_property
+  def _base(self) -> frozenset[int]:
+    return frozenset(self.neighborhood.base)
+
+  def _explainer(self, model: model_lib.Model) -> explain_lib.Explainer:
+    return explain_lib.Explainer(
+      model.predictor, self.embeddings, model.max_path_length
+    )
+
+  def _check(self, labels: Sequence[str]) -> None:
+    """Raises the error about an unknown label quickly in a large graph."""
+    if len(labels) < 3 or questions.UNKNOWN in labels[1:-1]:
+      return  # The parser raises an error.
+    for label in (labels[0], labels[-1]):
+      if label != questions.UNKNOWN:
+        self.entity(label)
+    for label in labels[1:-1][: self.model.max_path_length]:
+      self.relation(label)
+
+  def _unknown(self, kind: str, label: str) -> questions.QuestionError:
+    words = self.model.data.vocabulary
+    search, labels = {
+      'entity': (self.entities, words.entities),
+      'relation': (self.relations, words.relations),
+    }[kind]
+    near = [labels[one] for one in search.find(label[:200], _HINTS)]
+    hint = ' or '.join(map(validation.short, near)) if label.strip() else ''
+    return questions.QuestionError(
+      f'unknown {kind} {text_files.show_line(label)}'
+      + (f': did you mean {hint}?' if hint else '')
+    )
+
+
+class _PausingScorer(scorer.Scorer):
+  """A scorer that shares its programs, and pauses before each batch."""
+
+  def __init__(self, other: scorer.Scorer, pause: Callable[[], None]):
+    self.__dict__.update(other.__dict__)
+    self._pause = pause
+
+  def _run(
+    self,
+    name: str,
+    variant: int,
+    batch: device_call.Batch,
+    function: device_call.Function,
+  ) -> device_call.Batch:
+    self._pause()
+    return super()._run(name, variant, batch, function)
+
+
+def load_served(folder: str | os.PathLike[str], *, warm_up: bool) -> Served:
+  """Loads a model, and compiles its programs if `warm_up` is true.
+
+  Errors are those of `load.load`.
+
+  A model without a stored calibration is calibrated if its valid split is
+  small.
+  """
+  model = load.load(folder)
+  few = len(model.data.split('valid')) <= _MAX_CALIBRATED
+  if model.calibration is None and few:
+    # An error means that there are no new facts to calibrate with.
+    with contextlib.suppress(questions.QuestionError):
+      model.calibrate()
+  served = Served(model)
+  if warm_up:
+    served.warm_up()
+  return served

@@ -1,0 +1,93 @@
+// An input with a list of suggestions, for mouse and keyboard.
+
+import { make } from './dom.js';
+
+let instances = 0;
+
+// Makes a combobox of an input and a list.
+// suggest(text): returns, or resolves to, items with `text` and `note`.
+// choose(item): called when an item is chosen. Returns the new text.
+export function combobox(input, list, { suggest, choose, report }) {
+  const prefix = `option-${(instances += 1)}-`;
+  let items = [];
+  let active = -1;
+
+  input.setAttribute('role', 'combobox');
+  input.setAttribute('aria-autocomplete', 'list');
+  input.setAttribute('aria-expanded', 'false');
+  input.setAttribute('aria-controls', list.id);
+  list.setAttribute('role', 'listbox');
+  list.setAttribute('aria-label', 'Suggestions');
+
+  function close() {
+    list.hidden = true;
+    input.setAttribute('aria-expanded', 'false');
+    input.removeAttribute('aria-activedescendant');
+    active = -1;
+  }
+
+  function activate(place) {
+    active = place;
+    for (const [index, option] of [...list.children].entries()) {
+      option.setAttribute('aria-selected', String(index === place));
+      if (index === place) {
+        input.setAttribute('aria-activedescendant', option.id);
+        option.scrollIntoView({ block: 'nearest' });
+      }
+    }
+  }
+
+  function pick(place) {
+    const item = items[place];
+    close();
+    input.value = choose(item);
+  }
+
+  async function open() {
+    try {
+      items = await suggest(input.value);
+    } catch (error) {
+      report(error);
+      return;
+    }
+    if (document.activeElement !== input) return;
+    list.replaceChildren(...items.map((item, index) => {
+      const option = make('li', { id: prefix + index }, item.text);
+      option.setAttribute('role', 'option');
+      if (item.note) option.append(make('small', {}, item.note));
+      // The input keeps the focus.
+      option.addEventListener('mousedown', (event) => event.preventDefault());
+      option.addEventListener('click', () => pick(index));
+      return option;
+    }));
+    list.hidden = items.length === 0;
+    input.setAttribute('aria-expanded', String(items.length > 0));
+    activate(items.length ? 0 : -1);
+  }
+
+  input.addEventListener('input', open);
+  input.addEventListener('focus', open);
+  input.addEventListener('blur', close);
+  input.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') close();
+    if (event.key === 'ArrowDown' && list.hidden) {
+      event.preventDefault();
+      open();
+      return;
+    }
+    if (list.hidden) return;
+    const last = items.length - 1;
+    const places = {
+      ArrowDown: active === last ? 0 : active + 1,
+      ArrowUp: active <= 0 ? last : active - 1,
+    };
+    if (event.key in places) {
+      event.preventDefault();
+      activate(places[event.key]);
+    } else if (event.key === 'Enter' && active >= 0) {
+      event.preventDefault();
+      pick(active);
+    }
+  });
+  return { close };
+}

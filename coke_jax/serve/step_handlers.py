@@ -1,0 +1,106 @@
+"""The handlers for the page: facts, steps, questions of steps and traces."""
+
+from typing import Any
+
+import fastapi
+
+from coke_jax.data import graph
+from coke_jax.predict import known_facts
+from coke_jax.serve import (
+  chains,
+  handlers,
+  neighborhood,
+  responses,
+  schemas,
+)
+from coke_jax.serve import engine as engine_lib
+from coke_jax.serve import served as served_lib
+
+
+def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
+  """Adds the routes to those of the API."""
+  limits = engine.limits
+
+  @routes.post('/facts', summary='List the known facts of an entity')
+  async def facts(body: schemas.Facts) -> Any:
+    responses.check_number('limit', body.limit, limits.top)
+    served = engine.current()
+    known = served.neighborhood.facts
+    words = served.model.data.vocabulary
+    rows = served.neighborhood.rows(served.entity(body.entity))
+    shown = rows[body.offset : body.offset + body.limit]
+    found = [
+      {
+        'fact': (words.entities[h], words.relations[r], words.entities[t]),
+        'known_in': graph.SPLITS[split],
+      }
+      for (h, r, t), split in zip(
+        known.triples[shown].tolist(), known.split[shown].tolist(), strict=True
+      )
+    ]
+    return responses.Json(
+      {'model': served.identity, 'total': len(rows), 'facts': found}
+    )
+
+  @routes.post('/steps', summary='List the steps that can follow')
+  async def next_steps(body: schemas.NextSteps) -> Any:
+    served = engine.current()
+    entity = served.entity(body.entity)
+    steps = _steps(served, body.steps)
+    found = served.neighborhood.next_steps(entity, steps)
+    return responses.Json({'model': served.identity, 'steps': found})
+
+  @routes.post('/ask', summary='Answer a question of one or several steps')
+  async def ask(body: schemas.Ask) -> Any:
+    responses.check_number('top', body.top, limits.top)
+    served = engine.current()
+    entity = served.entity(body.entity)
+    steps = _steps(served, body.steps)
+    question = served.neighborhood.question(
+      entity, steps, served.model.max_path_length
+    )
+    if question is not None:
+      method = 'model'
+      (answers,) = await handlers.run_predict(
+        engine,
+        served,
+        [question],
+        body.top,
+        known_facts.Restriction(
+          new_only=body.new_only,
+          exclude_own=body.exclude_own,
+          type_matching=body.type_matching,
+        ),
+      )
+    else:
+      method = 'chained'
+      filtered = chains.Filter(
+        body.new_only, body.exclude_own, body.type_matching
+      )
+      answers = await engine.run_job(
+        served,
+        lambda own: chains.answer(
+          own, entity, steps, top=body.top, filtered=filtered
+        ),
+      )
+    return responses.Json(
+      {'model': served.identity, 'method': method, 'answers': answers}
+    )
+
+  @routes.post('/trace', summary='Find the entities between both ends')
+  async def trace(body: schemas.Trace) -> Any:
+    responses.check_number('top', body.top, limits.top)
+    served = engine.current()
+    entity, goal = served.entity(body.entity), served.entity(body.answer)
+    steps = _steps(served, body.steps)
+    found = await engine.run_job(
+      served,
+      lambda own: chains.trace(own, entity, steps, goal, top=body.top),
+    )
+    return responses.Json({'model': served.identity, 'paths': found})
+
+
+def _steps(
+  served: served_lib.Served, given: list[schemas.Step]
+) -> list[neighborhood.Step]:
+  return [served.step(step.relation, step.backwards) for step in given]
