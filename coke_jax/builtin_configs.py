@@ -29,9 +29,9 @@ def path(name: str) -> pathlib.Path | None:
 
 
 def closest(name: str) -> list[str]:
-  """Returns the names that are most similar to a name or to a path of a file.
+  """Returns the two names that are most similar to a name or to a file's name.
 
-  There are at most two, and none if no name is similar.
+  Returns fewer names if fewer are similar.
   """
   return vocabulary.closest(pathlib.PurePath(name).stem, names(), 2)
 

@@ -1,4 +1,4 @@
-r"""Trains and evaluates CoKE, a model of knowledge graphs, and queries it.
+r"""Trains, evaluates and queries CoKE, a model of knowledge graphs.
 
 Train on a small graph that ships with coke_jax, into runs/countries:
   coke train --config=countries

@@ -7,8 +7,8 @@ Replaces the head or tail of 2 % of the training triples by another entity. The
 new triples are in no split. Then trains on the result, and audits the training
 triples. Prints the share of planted errors among the first 2 % of the facts of
 `audit`. In a random order, it would be .02. With seed 0 and the command above,
-it is .64. With --same-type, a new entity must already occur in train with the
-relation on the same side, and the share is .17.
+it is .64. With --same-type, a new head must be a head of the relation in train,
+and a new tail a tail. Then the share is .17.
 """
 
 import argparse
@@ -35,8 +35,8 @@ def plant(
     graph: the graph. Its training triples are distinct.
     share: the share of training triples to replace.
     seed: the seed of the choice.
-    same_type: whether a new entity must already occur in train with the
-      relation on the same side. Otherwise, it can be any entity.
+    same_type: whether a new head must be a head of the relation in train, and a
+      new tail a tail. Otherwise, it can be any entity.
 
   Returns:
     int32 [T, 3], the new training triples.

@@ -380,8 +380,8 @@ def known_in(data, question, label):
 def ends(data, question, *splits):
   """Returns the candidates for `?` under type matching.
 
-  In a triple of train or of the given splits, a candidate is on the side of `?`
-  of the relation next to `?`.
+  They occur in the place of `?` in a triple of train or of the given splits
+  with the relation next to `?`.
   """
   edges = facts(data, 'train', *splits)
   if question[0] == '?':

@@ -103,9 +103,9 @@ def parse_flags(argv: list[str]) -> list[str]:
 def flushed_output() -> Iterator[None]:
   """Flushes standard output at the end, and exits without a traceback.
 
-  If the reader of standard output has ended, as `| head` does, the exit status
-  is the same as if SIGPIPE had ended the program. If the output cannot be
-  written, an error is printed.
+  If the reader of standard output has ended, as with `| head`, the exit status
+  is that of a program that SIGPIPE ended. If the output cannot be written,
+  prints an error, and the exit status is 1.
   """
   try:
     try:
@@ -135,7 +135,7 @@ def missing_config(workdir: str, expected: str = '--config') -> str:
       Empty: none.
 
   Raises:
-    errors.PathError: no folder can have this path.
+    errors.PathError: `workdir` is not a valid path.
   """
   if workdir:
     _ = workdir_lib.Workdir(workdir).exists  # Raises the error.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 
 class Command(NamedTuple):
-  """What a mode does.
+  """The function and the help of a command.
 
   Attributes:
     function: called as `function(config, workdir, **flags)`. The arguments are
@@ -15,12 +15,12 @@ class Command(NamedTuple):
       commands.
     examples: command lines for `--help`.
     needs_config: whether the settings must be given, by --config or by an
-      existing --workdir. If not, the function is called with None as config
-      and an empty work folder when they are missing. Default: True.
+      existing --workdir. If false, `config` can be None and `workdir` can be
+      empty. Default: True.
     positional: the flag whose value can be written directly after the command,
       without the name of the flag. Default: --workdir. Empty: none.
-    common: which of --config and --workdir are useful for the command and are
-      listed in its help. Default: --workdir.
+    common: those of the flags --config and --workdir that the command uses and
+      that its help lists. Default: --workdir.
   """
 
   function: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""The commands, such as `coke predict`. --mode=predict is the same.
+"""The commands, such as `coke predict`, which `--mode=predict` also selects.
 
 To add a command, write a function in a module of this package and add an entry
 to `COMMANDS`. For each flag that the function uses, add the mode to the flag's
@@ -96,8 +96,8 @@ COMMANDS = {
   ),
   'calibrate': Command(
     graph_commands.calibrate,
-    'Fit probabilities that answers are correct to the valid split, and store '
-    'them in --workdir.',
+    'Fit the probability that an answer is correct, as a function of its '
+    'score, to the valid split. Store this function in --workdir.',
     ('coke calibrate runs/countries --output=pictures',),
   ),
   'embed': Command(

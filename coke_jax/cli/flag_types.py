@@ -17,8 +17,8 @@ class Flag:
     default: the default value. The flag has the type of this value.
     help: the text for `--help` that is true for all modes. It may be empty.
     choices: the allowed values. Default: any value of the type.
-    notes: texts for `--help` that are only true for some modes: the modes, then
-      the text.
+    notes: modes -> a further text for `--help` that is true only for these
+      modes.
   """
 
   name: str

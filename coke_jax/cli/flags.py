@@ -45,9 +45,9 @@ TABLE = (
     'minutes',
     ('train',),
     0.0,
-    'Time for a new run, in minutes. The number of epochs and of models that '
-    'are trained side by side is chosen for this time: the steps are timed '
-    'first. 0: the settings of --config are used.',
+    'Time for a new run, in minutes. The steps are timed first. Then the '
+    'numbers of epochs and of models that are trained side by side are chosen '
+    'for this time. 0: the settings of --config are used.',
   ),
   Flag(
     'input',
@@ -62,16 +62,17 @@ TABLE = (
       ('explain',): 'One triple per line. -: standard input, the default.',
       ('embed',): 'One sequence per line: a triple or a path, in which the '
       'head or the tail may be "?". -: standard input, the default.',
-      ('prepare',): 'Or a folder with files for train, valid and test, or the '
-      'name of a data set. -: standard input, with --input-format.',
+      ('prepare',): 'It can also be a folder with files for train, valid and '
+      'test, or the name of a data set. -: standard input, which needs '
+      '--input-format.',
     },
   ),
   Flag(
     'delimiter',
     ('predict', 'relations', 'explain', 'embed'),
     r'\t',
-    r'Text between two columns of --input, with \t for a tab. It does not '
-    'depend on the files of the training data.',
+    r'Text between two columns of --input, with \t for a tab. The training '
+    'data may have another delimiter.',
   ),
   Flag(
     'output',
@@ -104,7 +105,7 @@ TABLE = (
       ('export',): 'New folder for the files.',
       ('plot',): 'Folder for the pictures.',
       ('prepare',): 'New folder for train.txt, valid.txt and test.txt. '
-      'Without it, no triples are written.',
+      'By default, no triples are written.',
     },
   ),
   Flag(

@@ -18,8 +18,9 @@ _VERSION = re.compile('--?version')
 def requested(argv: list[str], introduction: str) -> str | None:
   """Returns the text that a command line requests, or None.
 
-  --help with a command gives the help of the command, and without a command the
-  list of all commands. --helpfull gives all flags and config fields.
+  With a command, --help requests the help of this command. Without a command,
+  it requests the list of all commands. --helpfull requests all flags and config
+  fields.
 
   Args:
     argv: the program and its arguments, after `subcommands.expand`.

@@ -15,8 +15,8 @@ TABLE = (
     'any_type',
     ('discover',),
     False,
-    'Also try heads and tails that occur in no known fact with the relation, '
-    'on the same side.',
+    'Also try heads that are not known heads of the relation, and tails that '
+    'are not known tails of the relation.',
   ),
   flag_types.Flag(
     'splits',
@@ -24,8 +24,8 @@ TABLE = (
     'train,valid,test',
     '',
     notes={
-      ('discover',): 'Splits whose facts count as known, separated by '
-      'commas. Those of train always do.',
+      ('discover',): 'Splits whose facts count as known, separated by commas. '
+      'Facts of train always count as known.',
       ('audit',): 'Splits whose facts are audited, separated by commas.',
     },
   ),
@@ -48,10 +48,10 @@ TABLE = (
     False,
     '',
     notes={
-      ('predict',): 'Only give entities that occur in some known fact on the '
-      'side of "?", with the relation next to "?".',
-      ('similar',): 'Only give entities that occur in some known fact with '
-      '--relation on --side.',
+      ('predict',): 'Only give entities that occur in the place of "?" in a '
+      'known fact with the relation next to "?".',
+      ('similar',): 'Only give entities that occur on --side in a known fact '
+      'with --relation.',
     },
   ),
   flag_types.Flag(

@@ -27,7 +27,7 @@ def train(
       `data`.
     workdir: the path of the work folder. Default: `runs/<name of the data>`.
     split: the split to evaluate.
-    minutes: the time for a new run. 0: the epochs of `config`.
+    minutes: the time for a new run. 0: the number of epochs in `config`.
     data: a file, a folder or the name of a data set, as in `prepare.prepare`.
       Empty: the files of `config.data`.
 

@@ -109,8 +109,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
         answers.
-      type_matching: whether to limit the answers to entities that occur in a
-        fact of any split with the relation next to `?`, on the side of `?`.
+      type_matching: whether to limit the answers to entities that occur in the
+        place of `?` in a known fact with the relation next to `?`.
       candidates: the labels of the only possible answers. Default: all
         entities, or all relations.
 
@@ -167,9 +167,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       facts: a triple or path of labels without `?`, or a list of these.
       side: the end to predict, `head`, `tail` or `both`.
       splits: the splits whose facts count as known. Facts of train always do.
-      type_matching: whether to limit the candidates to entities that are on the
-        predicted side of the relation next to the predicted entity in a known
-        fact.
+      type_matching: whether to limit the candidates to entities that occur in
+        the place of the predicted entity in a known fact with the relation next
+        to it.
 
     Returns:
       One `Ranking` for each fact and side, ordered by fact. With `both`, the

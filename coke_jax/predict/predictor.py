@@ -82,7 +82,7 @@ class Predictor:
     return self._known.answers(parsed, split)
 
   def ends(self, question: questions.Question) -> np.ndarray:
-    """Returns the entities that occur with the relation next to `?`.
+    """Returns the entities that occur in the place of `?` in known facts.
 
     See `known_facts.KnownAnswers.ends`. All splits are used.
     """
