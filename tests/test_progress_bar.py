@@ -37,13 +37,15 @@ def test_the_time_left_does_not_include_the_compilation(monkeypatch, capsys):
   monkeypatch.setattr('tqdm.std.time', lambda: clock[0])
   monkeypatch.setattr('time.time', lambda: clock[0])
   bar = writers.ProgressBar(0, 100)
-  clock[0] += 3600  # the compilation
+  assert 'compiling' in capsys.readouterr().err
+  clock[0] += 3600
   bar.advance_after_compilation(10)
   assert '10/100 [00:00<?' in capsys.readouterr().err
   clock[0] += 60
   bar.advance(30)
   bar.close()
   shown = capsys.readouterr().err
+  assert 'compiling' not in shown
   assert '40/100 [01:00<02:00' in shown
   assert '<2' not in shown  # hours
 

@@ -170,7 +170,8 @@ def _zsh_flag(word: _Word) -> str:
     return _quoted(f'{word.name}[{text}]')
   action = '_files' if word.is_path else ' '
   if word.values:
-    action = f'({" ".join(word.values)})'
+    names = ' '.join(word.values)
+    action = f'{{compadd {names}; _files}}' if word.is_path else f'({names})'
   return _quoted(f'{word.name}=[{text}]:value:{action}')
 
 

@@ -1,4 +1,8 @@
-"""The training loop of one work folder: steps, validations, checkpoints."""
+"""The training loop of one work folder: steps, validations, checkpoints.
+
+If there are several processes, see `hosts`, all of them run the loop. Only
+process 0 reads and writes files.
+"""
 
 import contextlib
 import dataclasses
@@ -9,7 +13,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from coke_jax import errors, parallel
+from coke_jax import errors, hosts, parallel
 from coke_jax.data import batches
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
@@ -22,6 +26,7 @@ from coke_jax.training import (
   train_step,
   writers,
 )
+from coke_jax.training import agreement as agreement_lib
 from coke_jax.training import progress as progress_lib
 from coke_jax.training import setup as setup_lib
 
@@ -83,7 +88,11 @@ class Trainer:
       interruption.Interruption: SIGINT or SIGTERM was received. The message
         states the step from which the training will continue.
     """
-    with self.workdir.checkpoints(writing=True) as self._checkpoints:
+    with contextlib.ExitStack() as stack:
+      if hosts.is_main():
+        self._checkpoints = stack.enter_context(
+          self.workdir.checkpoints(writing=True)
+        )
       self._restore()
       if self.progress.finished:
         print(f'{self.workdir.folder}: the training is already finished')
@@ -102,7 +111,9 @@ class Trainer:
   def _restore(self) -> None:
     """Sets state and progress to the last checkpoint, or to the start."""
     state = self.setup.init_state()
-    restored = self._checkpoints.latest(train_state.to_items(state))
+    restored = None
+    if hosts.is_main():
+      restored = self._checkpoints.latest(train_state.to_items(state))
     if restored is not None:
       items, metadata = restored
       state = train_state.from_items(items)
@@ -116,27 +127,33 @@ class Trainer:
         f'{self.workdir.folder}: continuing after step '
         f'{self.progress.step:,} of {self.setup.num_steps:,}'
       )
-    self._state = parallel.replicate(state)
+    self.progress = progress_lib.Progress(
+      **hosts.broadcast(dataclasses.asdict(self.progress))
+    )
+    self._state = parallel.replicate(parallel.broadcast(state))
 
   def _open_log(self) -> progress_log.TrainingLog:
     progress = self.progress
-    metrics = self.workdir.metrics()
-    # Training will write the records after the checkpoint again.
-    metrics.cut_after(
-      progress.step,
-      last_line=progress.step - len(progress.losses),
-      validated=not progress.validation_pending,
-    )
     bar = writers.ProgressBar(progress.step, self.setup.num_steps)
-    all_writers: list[writers.Writer] = [writers.MetricsFile(metrics), bar]
-    if self.setup.config.train.tensorboard:
-      folder = self.workdir.folder / 'tensorboard'
-      all_writers.append(writers.TensorBoard(folder, progress.step))
+    all_writers: list[writers.Writer] = [bar]
+    if hosts.is_main():
+      metrics = self.workdir.metrics()
+      # Training will write the records after the checkpoint again.
+      metrics.cut_after(
+        progress.step,
+        last_line=progress.step - len(progress.losses),
+        validated=not progress.validation_pending,
+      )
+      all_writers.insert(0, writers.MetricsFile(metrics))
+      if self.setup.config.train.tensorboard:
+        folder = self.workdir.folder / 'tensorboard'
+        all_writers.append(writers.TensorBoard(folder, progress.step))
     return progress_log.TrainingLog(
       all_writers,
       bar,
       self.setup.schedule,
       first_step=progress.step,
+      num_steps=self.setup.num_steps,
       losses=progress.losses,
       norms=progress.norms,
       steps_per_epoch=self.setup.steps_per_epoch,
@@ -149,6 +166,7 @@ class Trainer:
     if progress.validation_pending:
       self._validate()
     saved_at = time.monotonic()
+    agreement = agreement_lib.Agreement()
     # The first call includes the compilation. Nothing can be saved before its
     # end, so a signal ends the training immediately.
     first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
@@ -175,15 +193,20 @@ class Trainer:
         ):
           self._check_steps()
           self._log.write_steps()
-        saving_is_due = self._watch.received or (
-          save_seconds and time.monotonic() - saved_at > save_seconds
+        saving_is_due, stop = agreement.reach(
+          bool(save_seconds) and time.monotonic() - saved_at > save_seconds,
+          self._watch.received,
         )
-        if progress.validation_pending or saving_is_due:
+        if progress.validation_pending or saving_is_due or stop:
           self._save()
           saved_at = time.monotonic()
         if progress.validation_pending:
           self._validate()
-        self._watch.check()
+        if hosts.num_processes() == 1:
+          self._watch.check()
+        elif stop:
+          hosts.wait_for_all()  # Process 0 has saved.
+          raise interruption.Interruption(stop)
         if progress.finished:
           break
 
@@ -219,6 +242,8 @@ class Trainer:
   def _save(self) -> None:
     """Writes a checkpoint after checking that every number is finite."""
     self._check_steps()
+    if not hosts.is_main():
+      return
     progress, host = self.progress, jax.device_get(self._state)
     for path, leaf in jax.tree_util.tree_leaves_with_path(host):
       if not np.isfinite(leaf).all():
@@ -235,7 +260,7 @@ class Trainer:
 
   def _saved_steps(self) -> str:
     """Returns a sentence that states where the training will continue."""
-    steps = self._checkpoints.steps()
+    steps = self._checkpoints.steps() if hosts.is_main() else []
     place = f'step {steps[0]:,}' if steps else 'the start'
     return (
       f'train again with {self.workdir.folder} to continue from {place} of '

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import optax
 
+from coke_jax.training import duration
 from coke_jax.training import writers as writers_lib
 
 _SHOW_SECONDS = 2.0  # between two updates of the loss in the progress bar
@@ -30,6 +31,7 @@ class TrainingLog:
     schedule: optax.Schedule,
     *,
     first_step: int,
+    num_steps: int,
     losses: Sequence[float],
     norms: Sequence[float],
     steps_per_epoch: int,
@@ -41,6 +43,7 @@ class TrainingLog:
       bar: the progress bar, which is also one of the writers.
       schedule: the learning rate as a function of the step, counted from 0.
       first_step: number of steps done before.
+      num_steps: number of steps of the whole training.
       losses: the losses of the last steps before, which no record contains yet.
       norms: the gradient norms of these steps.
       steps_per_epoch: number of steps in an epoch.
@@ -56,6 +59,7 @@ class TrainingLog:
     self._instances = 0
     self._rate = 0.0
     self._compiled = False
+    self._duration = duration.Duration(num_steps)
     self._since = self._shown = time.monotonic()
 
   def __enter__(self) -> 'TrainingLog':
@@ -90,8 +94,13 @@ class TrainingLog:
       jax.block_until_ready(metrics)
       self._compiled = True
       self._since = time.monotonic()
+      self._duration.restart(self._last_step, self._since)
       self._bar.advance_after_compilation(count)
       return
+    # The training loop has waited for all calls before this one.
+    finished = self._last_step - count
+    if text := self._duration.announcement(finished, time.monotonic()):
+      self.say(text)
     self._instances += sum(instances)
     now = time.monotonic()
     if now - self._shown > _SHOW_SECONDS:
@@ -148,6 +157,7 @@ class TrainingLog:
     best = ' (best so far)' if is_best else ''
     self.say(f'epoch {epoch:.4g}: validation {description}{best}')
     self._since = time.monotonic()
+    self._duration.restart(self._last_step, self._since)
 
   def sync(self) -> None:
     """Waits until all records are on disk."""

@@ -64,6 +64,7 @@ class ProgressBar:
       unit='step',
       mininterval=0.5 if interactive else 30,
       dynamic_ncols=True,
+      postfix='compiling',
     )
 
   def advance(self, steps: int) -> None:
@@ -73,12 +74,13 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    The time until now includes the compilation. So it is not used to estimate
-    the speed and the time left.
+    Until then, the bar shows `compiling`. The time until now includes the
+    compilation. So it is not used to estimate the speed and the time left.
     """
     bar = self._bar
     if bar.disable:
       return
+    bar.set_postfix_str('', refresh=False)
     bar.n += steps
     bar.initial = bar.last_print_n = bar.n
     bar.start_t = bar.last_print_t = time.time()
