@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from coke_jax.data import arrays, graph, text_files
 
 _SAMPLE_TRIPLES = 3  # number of training triples in a warning
-# With fewer labels that are both an entity and a relation, there is no warning.
+# Minimum number of labels that are both entities and relations, for a warning.
 _MIN_SHARED = 3
-# Small graphs often have many relations for their number of triples.
+# Minimum number of training triples for a warning about too many relations. In
+# smaller graphs, it is usual that there are nearly as many relations as triples.
 _MIN_TRIPLES = 30
 _SPECIAL = ('[MASK]', '[PAD]')  # in `vocabulary.Vocabulary.token_labels`
 _UNKNOWN = '?'  # the unknown entity of a question

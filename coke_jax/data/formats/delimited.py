@@ -240,7 +240,7 @@ def _check_width(
   delimiter: str,
   log: rows_lib.RowLog,
 ) -> None:
-  """Raises an error if the first row has less than three fields."""
+  """Raises an error if the first row has fewer than three fields."""
   if len(fields) >= 3:
     return
   line = delimiter.join(fields)

@@ -15,8 +15,8 @@ from coke_jax.data.formats import rows as rows_lib
 def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
   """Opens a file of JSON lines.
 
-  Each line is an array, or an object whose keys are the names of the columns. A
-  number is read as the text that stands in the file, so 1 and 1.0 are different
+  Each line is an array, or an object whose keys are the names of the columns.
+  Numbers are labels exactly as they are written, so 1 and 1.0 are different
   labels. The first line determines the columns. Additional keys in later
   objects are ignored.
 

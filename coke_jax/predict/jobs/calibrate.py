@@ -1,4 +1,4 @@
-"""Turns scores into the probabilities with which answers are correct.
+"""Converts scores to the probabilities that answers are correct.
 
 The score of an answer is its log-probability, plus the logarithm of the number
 of answers to the question that are known from train. The calibration uses a
