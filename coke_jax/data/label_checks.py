@@ -11,7 +11,7 @@ _SAMPLE_TRIPLES = 3  # number of training triples in a warning
 # Minimum number of labels that are both entities and relations, for a warning.
 _MIN_SHARED = 3
 # Minimum number of training triples for a warning about too many relations. In
-# smaller graphs, it is usual that there are nearly as many relations as triples.
+# a smaller graph, it is usual that there are few triples for each relation.
 _MIN_TRIPLES = 30
 _SPECIAL = ('[MASK]', '[PAD]')  # in `vocabulary.Vocabulary.token_labels`
 _UNKNOWN = '?'  # the unknown entity of a question
