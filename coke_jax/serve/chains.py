@@ -1,8 +1,8 @@
 """Answers questions of several steps one step at a time, and traces answers.
 
-A model that was not trained on paths only predicts the end of one step. Such a
-question is answered by a chain: the best answers to each step are the entities
-of the next one, and the probabilities of the steps are multiplied.
+A model that was not trained on paths can only answer questions of one step. It
+answers a question of several steps by a chain: each step starts from the best
+answers to the step before, and the probabilities of the steps are multiplied.
 """
 
 import dataclasses
@@ -18,13 +18,13 @@ from coke_jax.serve import neighborhood
 from coke_jax.serve import served as served_lib
 
 _WIDTH = 32  # entities that each step of a chain continues from
-_TRACED = 64  # paths that a trace continues, of known facts and of others each
+_TRACED = 64  # paths of known facts, and other paths, that a trace continues
 _PREDICTED = 8  # entities that a trace tries in addition to the known ones
 
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-  """Filters the answers to a chain. The attributes are those of `Ask`."""
+  """Filters the answers to a chain, with the attributes of `schemas.Ask`."""
 
   new_only: bool
   exclude_own: bool
@@ -36,10 +36,11 @@ class _Path:
   """The first steps of a path of a trace.
 
   Attributes:
-    entities: the entities that were passed, with the one at the start.
+    entities: the entity at the start, and the end of each step.
     score: the sum of the log-probabilities of the steps.
     scores: the log-probability of each step.
-    splits: the first split with the fact of each step, or an empty text.
+    splits: the first split that contains the fact of each step. Empty if no
+      split does.
   """
 
   entities: tuple[int, ...]
@@ -71,8 +72,8 @@ def answer(
     filtered: filters the answers.
 
   Returns:
-    The fields of `Prediction`. `calibrated` is None, because the calibration is
-    made for questions that the model answers at once.
+    The fields of `Prediction` for each answer. `calibrated` is None, because
+    the calibration is only valid for questions that the model answers at once.
   """
   words = served.model.data.vocabulary
   entities = np.array([entity])
@@ -119,7 +120,7 @@ def trace(
   *,
   top: int,
 ) -> list[dict[str, Any]]:
-  """Finds the entities between a question's entity and an answer.
+  """Finds the entities on the way from a question's entity to an answer.
 
   Args:
     served: the model.
@@ -129,9 +130,10 @@ def trace(
     top: the maximum number of paths.
 
   Returns:
-    The paths, those of known facts first. `facts` are the facts of the steps,
-    with `probability`, that of the end of the step, and `known_in`. `score` is
-    the sum of the logarithms of these probabilities.
+    The paths. Paths of known facts come first. `facts` contains the fact of
+    each step with `known_in` and `probability`, which is the probability of the
+    end of the step. `score` is the sum of the logarithms of these
+    probabilities.
   """
   back = neighborhood.Step(steps[-1].relation, not steps[-1].backwards)
   paths = [_Path((entity,), 0.0, (), ())]

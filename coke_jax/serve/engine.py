@@ -53,7 +53,7 @@ class Engine:
     function: Callable[[Sequence[Any]], Sequence[Any]],
     items: Sequence[Any],
   ) -> list[Any]:
-    """Runs items in a batch, joined with other requests with an equal key.
+    """Runs items in a batch with other requests that have an equal key.
 
     Args:
       served: the model.

@@ -64,7 +64,7 @@ def discover(
     relation, top=top, per_head=per_head, type_matching=type_matching
   )
   scores = np.array([one.score for one in found])
-  # The scores contain the number of known answers already.
+  # The scores already include the number of known answers.
   calibrated = served.calibrated(scores, np.ones(len(found), np.int64))
   return [
     {**dataclasses.asdict(one), 'calibrated': probability}
@@ -85,8 +85,8 @@ def contextual_map(served: served_lib.Served, entity: int) -> dict[str, Any]:
   """Maps the contextual embeddings of an entity to the plane.
 
   The model encodes known facts of train with the entity. Their hidden states
-  at the entity are mapped to their two principal components. If there are many
-  facts, evenly spaced ones are used.
+  at the entity are mapped to their two principal components. If there are too
+  many facts, only some of them are used, at equal distances in the list.
 
   Returns:
     `points`, with the coordinates and the fact of each, and `explained`, the

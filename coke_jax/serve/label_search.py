@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The number of labels that are compared by how often they occur.
+# The maximum number of matching labels that are sorted by their weights.
 _MAX_FOUND = 1000
 _LINE = '\n'
 

@@ -37,8 +37,8 @@ class Neighborhood:
 
   Attributes:
     facts: the T distinct facts of all splits, along base relations.
-    degree: int64 [V], the number of facts with each entity, in which facts from
-      an entity to itself count twice.
+    degree: int64 [V], the number of facts with each entity. A fact from an
+      entity to itself counts twice.
     base: the indices of the base relations, in ascending order.
   """
 
@@ -96,7 +96,7 @@ class Neighborhood:
   def known_in(
     self, entity: int, steps: Sequence[Step], answers: Sequence[int]
   ) -> list[str]:
-    """Returns the first split with which each answer is known, or ''.
+    """Returns the first split in which each answer is known, otherwise ''.
 
     The facts of train are added to those of valid and test.
     """
@@ -111,7 +111,7 @@ class Neighborhood:
   def next_steps(
     self, entity: int, steps: Sequence[Step]
   ) -> list[dict[str, Any]]:
-    """Returns all steps that can follow, those with most known facts first.
+    """Returns all steps that can follow. Frequent steps come first.
 
     Args:
       entity: the entity at the start.
@@ -119,8 +119,8 @@ class Neighborhood:
 
     Returns:
       For each step, the label of the relation, `backwards`, and `known`, the
-      number of known facts that lead on from the entities that are known to be
-      reached.
+      number of known facts of this step that start at an entity which the steps
+      before reach.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary
@@ -137,7 +137,7 @@ class Neighborhood:
         }
         for relation in self.base
       ]
-    # A stable sort: without known facts, forward steps come first.
+    # The sort is stable, so forward steps come first if none has known facts.
     return sorted(found, key=lambda one: -one['known'])
 
   def path(self, steps: Sequence[Step]) -> tuple[int, ...] | None:

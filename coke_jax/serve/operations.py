@@ -39,7 +39,7 @@ def predict(
 
   Args:
     served: the model.
-    top: the maximum number of answers of all items.
+    top: the largest of the maximum numbers of answers in `items`.
     restriction: filters the answers.
     items: pairs of a question and its maximum number of answers.
 

@@ -48,7 +48,7 @@ class Reloader:
     """Starts a thread that looks for changes.
 
     Args:
-      seconds: the time between two looks.
+      seconds: the time between two checks.
     """
     self._thread = threading.Thread(
       target=self._watch, args=(seconds,), name='coke_jax-reload', daemon=True

@@ -107,7 +107,7 @@ def check_number(name: str, number: int, most: int) -> None:
   """Checks a number against a limit of the server.
 
   Raises:
-    RequestError: it is too large.
+    RequestError: the number is too large.
   """
   if number > most:
     raise RequestError(

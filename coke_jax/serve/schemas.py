@@ -18,7 +18,7 @@ Splits = Annotated[
 
 
 class Body(pydantic.BaseModel):
-  """The base class of all bodies. Unknown fields are errors."""
+  """The base class of all bodies. Unknown fields raise an error."""
 
   model_config = pydantic.ConfigDict(extra='forbid', strict=True)
 
@@ -77,7 +77,7 @@ class Similar(Body):
 
 
 class Discover(Body):
-  """A relation of which new facts are found, as by `Model.discover`."""
+  """A relation for which new facts are found, as by `Model.discover`."""
 
   relation: Label
   top: Top = 100
@@ -122,8 +122,8 @@ class Ask(Body):
   """A question as an entity and one to eight steps from it.
 
   If the model was not trained on paths of this length or has no inverse
-  relations, `method` is `chained` in the response: the best answers to each
-  step are the entities of the next step, and their probabilities are
+  relations, `method` is `chained` in the response. Then each step starts from
+  the best answers to the step before, and the probabilities of the steps are
   multiplied.
   """
 

@@ -1,4 +1,4 @@
-"""A loaded model with what the server derives from it once."""
+"""A loaded model, and indexes that are computed once for each model."""
 
 import contextlib
 import copy
@@ -22,9 +22,10 @@ from coke_jax.serve import label_search, neighborhood
 from coke_jax.storage import checksums
 
 _HINTS = 3  # labels in the error message about an unknown label
-# A model is calibrated when it is loaded if valid has at most so many facts.
+# If valid has at most this number of facts, a model without a calibration is
+# calibrated when it is loaded.
 _MAX_CALIBRATED = 5000
-_SMALL = 9, 65  # numbers of questions that need larger compiled batches
+_SMALL = 9, 65  # The smallest numbers of questions for larger compiled batches.
 
 
 class Served:
@@ -169,7 +170,7 @@ class Served:
     _ = self.embeddings, self.explainer
 
   def metadata(self) -> dict[str, Any]:
-    """Returns what a client may need to know about the model."""
+    """Returns information about the model for clients."""
     words = self.model.data.vocabulary
     data = self.model.data
     facts = self.neighborhood.facts
@@ -222,7 +223,7 @@ class Served:
 
 
 class _PausingScorer(scorer.Scorer):
-  """A scorer that shares its programs, and pauses before each batch."""
+  """A scorer that uses another scorer's programs, and pauses between batches."""
 
   def __init__(self, other: scorer.Scorer, pause: Callable[[], None]):
     self.__dict__.update(other.__dict__)

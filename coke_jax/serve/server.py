@@ -31,10 +31,11 @@ class Options:
   Attributes:
     host: the address to bind to. Default: only this machine.
     port: the port. 0: any free port.
-    hosts: the names in the Host header that are accepted. Default: those of
-      this machine if `host` is an address of it, else all names.
+    hosts: the names in the Host header that are accepted. Default: the names of
+      this machine if `host` is a local address, otherwise all names.
     token: the token that requests must contain. Default: none is needed.
-    reload_seconds: the time between two looks for a new checkpoint. 0: none.
+    reload_seconds: the time between two checks for a new checkpoint. 0: no
+      checks.
     warm_up: whether the programs of predictions are compiled before the server
       is ready. If not, the first requests wait for the compilation.
   """
@@ -58,9 +59,9 @@ class Options:
 class Server:
   """A server for the model of one folder.
 
-  Use it as a context manager: the `with` statement starts the server and
-  returns when it accepts connections. Its end stops the server after all
-  requests are answered.
+  Use it as a context manager. The `with` block begins when the server accepts
+  connections. At the end of the block, the remaining requests are answered, and
+  the server is stopped.
 
   Attributes:
     engine: runs the requests.
