@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The maximum number of matching labels that are sorted by their weights.
+# The maximum number of matches of each kind that are collected and sorted.
 _MAX_FOUND = 1000
 _LINE = '\n'
 

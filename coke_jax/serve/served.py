@@ -223,7 +223,7 @@ class Served:
 
 
 class _PausingScorer(scorer.Scorer):
-  """A scorer that uses another scorer's programs, and pauses between batches."""
+  """A scorer with the programs of another one. It pauses before each batch."""
 
   def __init__(self, other: scorer.Scorer, pause: Callable[[], None]):
     self.__dict__.update(other.__dict__)
