@@ -16,6 +16,7 @@ from coke_jax import config as config_lib
 from coke_jax.data import (
   arrays,
   benchmarks,
+  graph_cache,
   label_checks,
   path_cache,
   queries,
@@ -101,7 +102,7 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
       folder, settings.name, path_format(config)
     )
   else:
-    data = triple_files.read_graph(
+    data = graph_cache.read_graph_cached(
       folder,
       settings.name,
       triple_files.TripleFormat(

@@ -30,6 +30,7 @@ CONFIGS = {
   'pathquery_fb': ('PathQueryFB', 22.52),
   'pathquery_wn': ('PathQueryWN', 13.14),
   'umls': ('UMLS', 2.44),
+  'wikidata5m': ('Wikidata5M', 593.11),
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
 }
@@ -68,8 +69,7 @@ def test_config(name):
   published = benchmarks.BENCHMARKS['CoDEx-S' if dataset == 'mine' else dataset]
   relations = published.relations * (2 if config.data.kind == 'walks' else 1)
   labels = vocabulary.Vocabulary(
-    tuple(map(str, range(published.entities))),
-    tuple(map(str, range(relations))),
+    ('entity',) * published.entities, ('relation',) * relations
   )
   coke = tasks.build_model(config, labels, config.data.max_path_length + 2)
   shapes = jax.eval_shape(lambda: parameters.init_params(coke, 0))

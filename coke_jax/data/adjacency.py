@@ -28,20 +28,33 @@ class Adjacency:
       edges are sorted by relation, then by head, then by tail.
     start: int64 [R + 1]. The edges of relation r are
       `edges[start[r]:start[r + 1]]`.
+    base: another graph with the same entities and relations, whose edges are
+      added to those in `edges`. Many graphs can share a large base. Default:
+      no other edges.
   """
 
   num_entities: int
   edges: np.ndarray
   start: np.ndarray
+  base: 'Adjacency | None' = None
 
   @property
   def num_relations(self) -> int:
     """R, the number of relations, including inverse relations."""
     return len(self.start) - 1
 
+  def edges_of(self, relation: int) -> np.ndarray:
+    """Returns the distinct edges of a relation: int32 [edges, 3], sorted."""
+    edges = self.edges[self.start[relation] : self.start[relation + 1]]
+    if self.base is None:
+      return edges
+    if not len(edges):
+      return self.base.edges_of(relation)
+    return _distinct(np.concatenate([edges, self.base.edges_of(relation)]))
+
   def matrix(self, relation: int) -> scipy.sparse.csr_array:
     """Returns the adjacency matrix of a relation: sparse bool [V, V]."""
-    edges = self.edges[self.start[relation] : self.start[relation + 1]]
+    edges = self.edges_of(relation)
     counts = np.bincount(edges[:, 0], minlength=self.num_entities)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     shape = (self.num_entities, self.num_entities)
@@ -55,14 +68,13 @@ class Adjacency:
     These are the candidates C of Guu, Miller and Liang (2015). The tails of an
     inverse relation are the heads of the original relation.
     """
-    edges = self.edges[self.start[relation] : self.start[relation + 1]]
-    return np.unique(edges[:, 2])
+    return np.unique(self.edges_of(relation)[:, 2])
 
   def candidate_mask(self) -> np.ndarray:
     """Returns bool [R, V]: whether relation r has an edge with tail v."""
     mask = np.zeros((self.num_relations, self.num_entities), dtype=bool)
     mask[self.edges[:, 1], self.edges[:, 2]] = True
-    return mask
+    return mask if self.base is None else mask | self.base.candidate_mask()
 
   def traverse(
     self, source: np.ndarray, relations: np.ndarray
@@ -138,8 +150,15 @@ class Adjacency:
     keys = relations.astype(np.int64) * self.num_entities + entities
     first = np.searchsorted(self._edge_keys, keys, side='left')
     end = np.searchsorted(self._edge_keys, keys, side='right')
-    for low, high in zip(first.tolist(), end.tolist(), strict=True):
-      yield self._tails[low:high]
+    if self.base is None:
+      for low, high in zip(first.tolist(), end.tolist(), strict=True):
+        yield self._tails[low:high]
+      return
+    below = self.base._neighbors(entities, relations)
+    for low, high, others in zip(
+      first.tolist(), end.tolist(), below, strict=True
+    ):
+      yield others if low == high else np.union1d(self._tails[low:high], others)
 
   @functools.cached_property
   def _edge_keys(self) -> np.ndarray:
@@ -189,7 +208,10 @@ class Adjacency:
 
 
 def from_triples(
-  triples: np.ndarray, num_entities: int, inverse: np.ndarray
+  triples: np.ndarray,
+  num_entities: int,
+  inverse: np.ndarray,
+  base: Adjacency | None = None,
 ) -> Adjacency:
   """Builds the graph of triples, with edges in both directions.
 
@@ -199,23 +221,19 @@ def from_triples(
     num_entities: V, the number of entities.
     inverse: int32 [R], the inverse of each relation, or NO_RELATION if it has
       none. The edges of a relation without an inverse have one direction.
+    base: a graph whose edges are added. Default: no other edges.
   """
   back = triples[:, ::-1].copy()  # tail, relation, head
   back[:, 1] = inverse[triples[:, 1]]
   both = np.concatenate([triples, back[back[:, 1] != vocabulary.NO_RELATION]])
   edges = _distinct(both)
   counts = np.bincount(edges[:, 1], minlength=len(inverse))
-  return Adjacency(num_entities, edges, grouping.indptr_of(counts))
+  return Adjacency(num_entities, edges, grouping.indptr_of(counts), base)
 
 
 def _distinct(triples: np.ndarray) -> np.ndarray:
   """Returns distinct triples sorted by relation, head, tail: int32 [E, 3]."""
-  head, relation, tail = triples.T
-  order = np.lexsort((tail, head, relation))
-  ordered = triples[order]
-  new = np.ones(len(ordered), dtype=bool)
-  new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-  return ordered[new]
+  return grouping.distinct_rows(triples[:, [1, 0, 2]])[:, [1, 0, 2]]
 
 
 def _rows(

@@ -46,12 +46,13 @@ class TrainingSet:
   answer_weight: np.ndarray | None = None
   num_candidates: int = 0
   num_entities: int = 0
+  own_rows: np.ndarray | None = None
 
   def __post_init__(self) -> None:
-    lengths = (self.queries.tokens != self.pad_id).sum(axis=1)
+    lengths = (self.queries.tokens != self.pad_id).sum(axis=1, dtype=np.int32)
     rows = {
-      int(length): np.flatnonzero(lengths == length)
-      for length in np.unique(lengths)
+      int(length): np.flatnonzero(lengths == length).astype(np.int32)
+      for length in np.flatnonzero(np.bincount(lengths))
     }
     object.__setattr__(self, '_rows', rows)
 

@@ -27,6 +27,10 @@ _CODEX = (
   f'{_GITHUB}/tsafavi/codex/3132e426c2a6b643b70bad679905a3a6270be440/'
   'data/triples'
 )
+_WIKIDATA5M = (
+  'https://huggingface.co/datasets/intfloat/wikidata5m/resolve/'
+  '46ab65882eee5911004bb2a40e0f1f26ed8853c9'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +46,13 @@ class Benchmark:
       folder of plain files, otherwise a .tar.gz archive with the files.
       Default: empty, the files cannot be downloaded.
     sha256: the SHA-256 of each split's uncompressed file. Default: empty, for
-      data sets without an address.
+      data sets without an address or with the SHA-256 of the archive.
     splits: the names of the files, without `.txt`.
+    archive_sha256: the SHA-256 of the archive. Default: not checked.
+    prefix: the text before the names of the files in the archive. Default:
+      empty.
+    max_bytes: the maximum size of the archive and of each file. Default:
+      `downloads.MAX_BYTES`.
   """
 
   entities: int
@@ -52,6 +61,9 @@ class Benchmark:
   address: str = ''
   sha256: tuple[str, ...] = ()
   splits: tuple[str, ...] = ('train', 'valid', 'test')
+  archive_sha256: str = ''
+  prefix: str = ''
+  max_bytes: int = 0
 
 
 # The data sets that `locate` finds by name.
@@ -103,6 +115,14 @@ BENCHMARKS = {
     ('d99c3437ab51690391a26d96976adf6e5494dba7ef6902e77000551bfa566556',
      '11c323096367354940846b9ed940c5dabddc1d20a70474222babe7e7fd28b28d',
      '0575ce05e4ce915e395bb4f708e8df9547989dd4c8c71407cbfd78c19daffcf7')),
+  # The transductive split. The publisher of the archive lists its SHA-256.
+  'Wikidata5M': Benchmark(
+    4_594_485, 822, (20_614_279, 5_163, 5_133),
+    f'{_WIKIDATA5M}/wikidata5m_transductive.tar.gz',
+    archive_sha256=
+      '383160990b41c0905fc03f4a8afbb9b12be1ca3591e026bde6cdc94a59542597',
+    prefix='wikidata5m_transductive_',
+    max_bytes=2 << 30),
   # Path data. No public address is known.
   'PathQueryWN': Benchmark(
     38_551, 22, (2_129_539, 11_277, 46_577), splits=('train', 'dev', 'test')),
@@ -174,7 +194,10 @@ def locate(
       downloads.fill_folder(
         cached,
         benchmark.address,
-        dict(zip(files, benchmark.sha256, strict=True)),
+        dict(zip(files, benchmark.sha256 or [''] * len(files), strict=True)),
+        archive_sha256=benchmark.archive_sha256,
+        prefix=benchmark.prefix,
+        max_bytes=benchmark.max_bytes,
       )
       return cached
     except (

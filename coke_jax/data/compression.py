@@ -50,6 +50,12 @@ def open_file(path: pathlib.Path) -> BinaryIO:
   )
 
 
+def position(stream: BinaryIO) -> int:
+  """Returns how many bytes of its file a stream of `open_file` has read."""
+  raw = getattr(stream, 'raw', None)
+  return raw.position() if isinstance(raw, _Decompressed) else stream.tell()
+
+
 class _Decompressed(io.RawIOBase):
   """The content of a file that consists of one or more compressed streams.
 
@@ -67,6 +73,10 @@ class _Decompressed(io.RawIOBase):
   def readable(self) -> bool:
     """Returns True."""
     return True
+
+  def position(self) -> int:
+    """Returns the number of compressed bytes that were read."""
+    return self._bytes_in
 
   def readinto(self, buffer: Any) -> int:
     """Reads into a buffer. Returns the number of bytes, 0 at the end."""

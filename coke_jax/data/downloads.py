@@ -2,6 +2,7 @@
 
 import hashlib
 import pathlib
+import shutil
 import tarfile
 import tempfile
 import urllib.request
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 
 from coke_jax import progress_bar
 
-# Maximum number of bytes of a download, and of each file in an archive.
+# Default for the maximum size of a download, and of each file in an archive.
 MAX_BYTES = 64 << 20
 
 _TIMEOUT_SECONDS = 60
@@ -17,7 +18,13 @@ _CHUNK_BYTES = 1 << 16
 
 
 def fill_folder(
-  folder: pathlib.Path, address: str, sha256: Mapping[str, str]
+  folder: pathlib.Path,
+  address: str,
+  sha256: Mapping[str, str],
+  *,
+  archive_sha256: str = '',
+  prefix: str = '',
+  max_bytes: int = 0,
 ) -> None:
   """Downloads files into a new folder.
 
@@ -29,7 +36,13 @@ def fill_folder(
     folder: the folder to create.
     address: the URL of a folder of plain files, if it ends with `/`. Otherwise
       the URL of a .tar.gz archive, which may contain the files in any folder.
-    sha256: file name -> the SHA-256 of its content, in hexadecimal.
+    sha256: file name -> the SHA-256 of its content, in hexadecimal, or empty if
+      the SHA-256 of the archive is given.
+    archive_sha256: the SHA-256 of the archive. Default: not checked.
+    prefix: the text before the file names in the archive, which is removed.
+      Default: empty.
+    max_bytes: the maximum size of a download, and of each file in the archive.
+      Default: MAX_BYTES.
 
   Raises:
     OSError, http.client.HTTPException: the address cannot be read, or the
@@ -38,6 +51,7 @@ def fill_folder(
     ValueError: a download is too large or too short, a file is missing from the
       archive, or a checksum is wrong.
   """
+  most = max_bytes or MAX_BYTES
   folder.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(
     dir=folder.parent, prefix=f'.{folder.name}-'
@@ -46,15 +60,14 @@ def fill_folder(
     complete.mkdir()
     if address.endswith('/'):
       for name in sha256:
-        fetch(address + name, complete / name)
+        fetch(address + name, complete / name, most)
     else:
       archive = pathlib.Path(temporary) / 'archive'
-      fetch(address, archive)
-      _unpack(archive, complete, list(sha256))
+      fetch(address, archive, most)
+      _check(archive, archive_sha256)
+      _unpack(archive, complete, {prefix + name: name for name in sha256}, most)
     for name, expected in sha256.items():
-      got = hashlib.sha256((complete / name).read_bytes()).hexdigest()
-      if got != expected:
-        raise ValueError(f'{name}: SHA-256 is {got}, expected {expected}')
+      _check(complete / name, expected)
     try:
       complete.rename(folder)
     except OSError:
@@ -63,18 +76,20 @@ def fill_folder(
         raise
 
 
-def fetch(address: str, path: pathlib.Path) -> None:
+def fetch(address: str, path: pathlib.Path, max_bytes: int = 0) -> None:
   """Downloads one file, with a progress bar if stderr is a terminal.
 
   Args:
     address: the URL.
     path: the file to write.
+    max_bytes: the maximum size of the file. Default: MAX_BYTES.
 
   Raises:
     OSError, http.client.HTTPException: the address cannot be read, or the file
       cannot be written.
-    ValueError: the file has more than MAX_BYTES, or fewer bytes than announced.
+    ValueError: the file is larger than that, or has fewer bytes than announced.
   """
+  most = max_bytes or MAX_BYTES
   with (
     urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as response,
     path.open('wb') as out,
@@ -88,24 +103,45 @@ def fetch(address: str, path: pathlib.Path) -> None:
       while chunk := response.read(_CHUNK_BYTES):
         out.write(chunk)
         bar.update(len(chunk))
-        if out.tell() > MAX_BYTES:
-          raise ValueError(f'{label}: more than {MAX_BYTES:,} bytes')
+        if out.tell() > most:
+          raise ValueError(f'{label}: more than {most:,} bytes')
     if total is not None and out.tell() != total:
       raise ValueError(f'{label}: got {out.tell():,} of {total:,} bytes')
 
 
+def _check(path: pathlib.Path, expected: str) -> None:
+  """Checks the SHA-256 of a file, unless the expected value is empty."""
+  if not expected:
+    return
+  with path.open('rb') as stream:
+    got = hashlib.file_digest(stream, 'sha256').hexdigest()
+  if got != expected:
+    raise ValueError(f'{path.name}: SHA-256 is {got}, expected {expected}')
+
+
 def _unpack(
-  path: pathlib.Path, folder: pathlib.Path, wanted: list[str]
+  path: pathlib.Path,
+  folder: pathlib.Path,
+  wanted: Mapping[str, str],
+  max_bytes: int,
 ) -> None:
-  """Extracts files by name from any folder of an archive."""
+  """Extracts files from any folder of an archive.
+
+  Args:
+    path: the archive.
+    folder: the folder for the files.
+    wanted: name in the archive -> name of the file to write.
+    max_bytes: the maximum size of each file in the archive.
+  """
   with tarfile.open(path, 'r:gz') as tar:
     for member in tar:
-      if member.size > MAX_BYTES:
-        raise ValueError(f'{member.name}: more than {MAX_BYTES:,} bytes')
+      if member.size > max_bytes:
+        raise ValueError(f'{member.name}: more than {max_bytes:,} bytes')
       name = pathlib.PurePosixPath(member.name).name
       stream = tar.extractfile(member) if member.isfile() else None
       if name in wanted and stream:
-        (folder / name).write_bytes(stream.read())
-  for name in wanted:
-    if not (folder / name).exists():
+        with (folder / wanted[name]).open('wb') as out:
+          shutil.copyfileobj(stream, out)
+  for name, written in wanted.items():
+    if not (folder / written).exists():
       raise ValueError(f'the archive has no {name}')

@@ -48,7 +48,7 @@ class KnowledgeGraph:
 
   def num_distinct(self, split: str) -> int:
     """Returns the number of distinct triples of a split."""
-    return grouping.group_rows(self.split(split))[1]
+    return len(grouping.distinct_rows(self.split(split)))
 
   def has_unseen_entity(self, triples: np.ndarray) -> np.ndarray:
     """Returns which triples have an entity that is in no training triple.
@@ -88,8 +88,9 @@ class KnowledgeGraph:
 
   def num_in_train(self, triples: np.ndarray) -> int:
     """Returns how many of the triples [N, 3] are also training triples."""
-    both = np.concatenate([self.train, triples])
-    group, num_groups = grouping.group_rows(both)
-    in_train = np.zeros(num_groups, dtype=bool)
-    in_train[group[: len(self.train)]] = True
-    return int(in_train[group[len(self.train) :]].sum())
+    if not len(triples):
+      return 0
+    finder = grouping.RowFinder(triples)
+    in_train = np.zeros(finder.num_groups, dtype=bool)
+    in_train[finder.find(self.train)[0]] = True
+    return int(in_train[finder.group].sum())

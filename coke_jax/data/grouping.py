@@ -1,5 +1,6 @@
 """Array functions: groups of equal rows, row offsets, ranges of integers."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,37 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
   """
   steps, group = _pack(rows)
   return group, steps[-1].num_groups if steps else min(len(rows), 1)
+
+
+def distinct_rows(rows: np.ndarray) -> np.ndarray:
+  """Returns the distinct rows of an array in lexicographic order.
+
+  It takes less memory and time than `group_rows`.
+
+  Args:
+    rows: non-negative integers [N, K].
+
+  Returns:
+    Integers [groups, K], with the dtype of `rows`.
+  """
+  spans = [int(column.max(initial=0)) + 1 for column in rows.T]
+  if not len(rows) or math.prod(spans) > np.iinfo(np.int64).max:
+    group, num_groups = group_rows(rows)
+    distinct = np.empty((num_groups, rows.shape[1]), rows.dtype)
+    distinct[group] = rows
+    return distinct
+  keys = np.zeros(len(rows), dtype=np.int64)
+  for column, span in zip(rows.T, spans, strict=True):
+    keys *= span
+    keys += column
+  keys.sort()
+  new = np.ones(len(keys), dtype=bool)
+  np.not_equal(keys[1:], keys[:-1], out=new[1:])
+  keys = keys[new]
+  distinct = np.empty((len(keys), rows.shape[1]), rows.dtype)
+  for place in reversed(range(rows.shape[1])):
+    keys, distinct[:, place] = np.divmod(keys, spans[place])
+  return distinct
 
 
 class RowFinder:
@@ -81,13 +113,13 @@ class RowFinder:
 
 
 class _Step(NamedTuple):
-  """Columns whose values are packed into one key together with a group.
+  """Packs a group and the values of some columns into one integer key.
 
   Attributes:
     columns: the indices of the columns.
     spans: the exclusive upper bound of the values of each column.
-    keys: int64 [groups], the sorted distinct keys. The place of a key is the
-      group after this step.
+    keys: int64 [groups], the sorted distinct keys. The position of a key is the
+      number of the group after this step.
   """
 
   columns: list[int]

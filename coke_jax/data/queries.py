@@ -177,20 +177,21 @@ def from_triples(
   Raises:
     ValueError: `side` has another value.
   """
-  if side == 'both':
-    tail = from_triples(triples, vocabulary, side='tail')
-    head = from_triples(triples, vocabulary, side='head')
-    return concatenate([tail, head])
-  if side not in ('head', 'tail'):
+  positions = {'both': (2, 0), 'head': (0,), 'tail': (2,)}
+  if side not in positions:
     raise ValueError(f"side is {side!r}: expected 'head', 'tail' or 'both'")
-  position = {'head': 0, 'tail': 2}[side]
-  tokens = triples + np.array([0, vocabulary.num_entities, 0], dtype=np.int32)
-  tokens[:, position] = vocabulary.mask_id
+  chosen = np.array(positions[side], dtype=np.int32)
+  tokens = np.tile(triples, (len(chosen), 1))
+  tokens[:, 1] += vocabulary.num_entities
+  mask_position = np.repeat(chosen, len(triples))
+  for place, position in enumerate(chosen):
+    rows = slice(place * len(triples), (place + 1) * len(triples))
+    tokens[rows, position] = vocabulary.mask_id
   return Queries(
     tokens,
-    np.full(len(triples), position, dtype=np.int32),
-    np.arange(len(triples) + 1, dtype=np.int64),
-    np.ascontiguousarray(triples[:, position]),
+    mask_position,
+    np.arange(len(tokens) + 1, dtype=np.int64),
+    triples[:, chosen].T.reshape(-1),
   )
 
 

@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from coke_jax import errors
+from coke_jax import errors, progress_bar
 from coke_jax.data import compression
 
 MAX_LINE_BYTES = 1 << 20  # maximum length of a line, including its end
@@ -28,6 +28,8 @@ _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_FILES = 5  # maximum number of files in an error message
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
+_MIN_BYTES_OF_BAR = 16 << 20  # Smaller files are read in a second.
+_LINES_PER_UPDATE = 1 << 16  # lines between two updates of a progress bar
 
 _logger = logging.getLogger(__name__)
 
@@ -102,17 +104,20 @@ def read_lines(
   on_bad_line: Callable[[DataError], None] | None = None,
   *,
   warn: bool = True,
+  progress: str = '',
 ) -> Iterator[tuple[int, str]]:
   r"""Yields the numbered lines of a UTF-8 file.
 
   A line ends with `\n` or `\r\n`. The last line may have no line end. If a file
-  has both kinds of line ends, a warning states how many lines have which. A
-  `\r` elsewhere is part of a label.
+  has both kinds of line ends, a warning states the number of lines with each
+  kind. A `\r` elsewhere is part of a label.
 
   Args:
     path: the file. It is decompressed if its suffix is .gz, .bz2 or .xz.
     on_bad_line: as in `read_stream`.
     warn: whether a mixture of line ends is reported. Default: True.
+    progress: label of a progress bar for files of 16 MiB or more. Default: no
+      bar.
 
   Yields:
     The line number, counted from 1, and the text without its line end.
@@ -127,7 +132,18 @@ def read_lines(
   except OSError as error:
     raise DataError(f'{path}: cannot be opened: {error}') from error
   with stream:
-    yield from read_stream(stream, str(path), on_bad_line, warn=warn)
+    lines = read_stream(stream, str(path), on_bad_line, warn=warn)
+    size = path.stat().st_size
+    if not progress or size < _MIN_BYTES_OF_BAR:
+      yield from lines
+      return
+    with progress_bar.create(
+      progress, total=size, unit='B', unit_scale=True, leave=False
+    ) as bar:
+      for number, line in lines:
+        if number % _LINES_PER_UPDATE == 0:
+          bar.update(compression.position(stream) - bar.n)
+        yield number, line
 
 
 def read_stream(

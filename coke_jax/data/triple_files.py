@@ -4,6 +4,7 @@
 reads the files of a folder. `text_files` describes which lines raise an error.
 """
 
+import array
 import dataclasses
 import pathlib
 
@@ -66,13 +67,13 @@ def read_triples(
     of `entities` and `relations`.
 
   Raises:
-    text_files.DataError: the file or a line cannot be read, a line does not
+    text_files.DataError: the file or a line cannot be read, or a line does not
       have three non-empty fields.
   """
   head, relation, tail = (layout.columns.index(c) for c in TRIPLE_COLUMNS)
   delimiter = layout.delimiter
-  flat: list[int] = []
-  lines = text_files.read_lines(path)
+  flat = array.array('i')
+  lines = text_files.read_lines(path, progress=path.name)
   if layout.header:
     next(lines, None)  # The file of an empty split needs no header.
   for number, line in lines:
@@ -124,11 +125,9 @@ def read_graph(
   relation_labels, relation_places = vocabulary_lib.sort_labels(relations)
 
   def to_ids(triples: np.ndarray) -> np.ndarray:  # int32 [lines, 3]
-    head, relation, tail = triples.T
-    return np.stack(
-      [entity_places[head], relation_places[relation], entity_places[tail]],
-      axis=1,
-    )
+    for column, places in enumerate((entity_places, relation_places)):
+      triples[:, column::2] = places[triples[:, column::2]]
+    return triples
 
   return graph.KnowledgeGraph(
     name=name,

@@ -227,15 +227,12 @@ def relation_categories(graph: graph_lib.KnowledgeGraph) -> np.ndarray:
   num_relations = graph.vocabulary.num_relations
 
   def distinct(*columns: int) -> np.ndarray:  # int64 [R]
-    chosen = triples[:, columns]
-    group, count = grouping.group_rows(chosen)
-    relation = np.zeros(count, dtype=np.int64)  # of each group
-    relation[group] = triples[:, 1]
-    return np.bincount(relation, minlength=num_relations)
+    rows = grouping.distinct_rows(triples[:, [1, *columns]])
+    return np.bincount(rows[:, 0], minlength=num_relations)
 
-  count = distinct(0, 1, 2)
-  tails_per_head = count / np.maximum(distinct(0, 1), 1)
-  heads_per_tail = count / np.maximum(distinct(1, 2), 1)
+  count = distinct(0, 2)
+  tails_per_head = count / np.maximum(distinct(0), 1)
+  heads_per_tail = count / np.maximum(distinct(2), 1)
   many_heads = heads_per_tail >= _MANY
   many_tails = tails_per_head >= _MANY
   return np.array(CATEGORIES)[2 * many_heads + many_tails]

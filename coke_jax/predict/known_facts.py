@@ -64,13 +64,12 @@ class KnownAnswers:
       own_inverse = data.inverse
     self._graphs: dict[str, adjacency_lib.Adjacency] = {}
     self._ends: dict[tuple[int, tuple[str, ...]], np.ndarray] = {}
-    train = _edges(data, 'train', own_inverse)
     for split in graph.SPLITS:
-      edges = train
-      if split != 'train':
-        edges = np.concatenate([train, _edges(data, split, own_inverse)])
       self._graphs[split] = adjacency_lib.from_triples(
-        edges, vocabulary.num_entities, inverse.astype(np.int32)
+        _edges(data, split, own_inverse),
+        vocabulary.num_entities,
+        inverse.astype(np.int32),
+        None if split == 'train' else self._graphs['train'],
       )
 
   def answers(

@@ -84,7 +84,22 @@ def test_traversal_equals_brute_force(edges_per_chunk):
     @settings(max_examples=100, deadline=None)
     def check(triples, rows):
       graph, found = both_directions(triples), as_paths(rows)
+      half = len(triples) // 2
+      # The edges between half // 2 and half are in both graphs.
+      shared = adjacency.from_triples(
+        as_triples(triples[half // 2 :]),
+        ENTITIES,
+        INVERSE.astype(np.int32),
+        build(triples[:half]),
+      )
       sets = build(triples).traverse(found.source, found.relations)
+      same = shared.traverse(found.source, found.relations)
+      for field in ('set_of', 'indptr', 'indices'):
+        assert getattr(same, field).tolist() == getattr(sets, field).tolist()
+      for relation in range(shared.num_relations):
+        assert set(shared.candidates(relation)) == ends(graph, relation)
+      mask = shared.candidate_mask()
+      assert (mask == build(triples).candidate_mask()).all()
       expected = [walk(graph, source, steps) for source, steps, _ in rows]
       every = np.arange(len(rows))
       indptr, indices = sets.csr(every)

@@ -7,6 +7,7 @@ import http.server
 import io
 import lzma
 import pathlib
+import re
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -93,9 +94,10 @@ def register(
   monkeypatch: pytest.MonkeyPatch,
   address: str,
   sha256: tuple[str, ...] = SHA256,
+  **options: str,
 ) -> None:
   """Adds the data set Toy to the known ones."""
-  toy = benchmarks.Benchmark(4, 1, (2, 1, 1), address, sha256)
+  toy = benchmarks.Benchmark(4, 1, (2, 1, 1), address, sha256, **options)
   monkeypatch.setitem(benchmarks.BENCHMARKS, 'Toy', toy)
 
 
@@ -123,6 +125,7 @@ def test_names() -> None:
     'Nations',
     'CoDEx-S',
     'CoDEx-M',
+    'Wikidata5M',
     'PathQueryWN',
     'PathQueryFB',
     'countries',
@@ -133,11 +136,13 @@ def test_addresses_are_pinned() -> None:
   for name, benchmark in benchmarks.BENCHMARKS.items():
     assert len(benchmark.lines) == len(benchmark.splits) == 3, name
     if benchmark.address:
-      commit = benchmark.address.split('/')[5]
       assert benchmark.address.startswith('https://'), name
-      assert len(commit) == 40, name
-      assert int(commit, 16), name
-      assert [len(sha) for sha in benchmark.sha256] == [64] * 3, name
+      assert re.search('/[0-9a-f]{40}/', benchmark.address), name
+      checksums = [benchmark.archive_sha256]
+      if not benchmark.archive_sha256:
+        checksums = list(benchmark.sha256)
+        assert len(checksums) == 3, name
+      assert all(re.fullmatch('[0-9a-f]{64}', sha) for sha in checksums), name
 
 
 @pytest.mark.parametrize('name', ['UMLS', 'countries', 'my graph'])
@@ -250,6 +255,29 @@ def test_archive(
   # A second call must not download.
   monkeypatch.setattr(downloads, 'fill_folder', None)
   assert_downloaded(benchmarks.locate('Toy'), cache)
+
+
+@pytest.mark.parametrize('right', [True, False])
+def test_archive_with_a_checksum_and_a_prefix(
+  right: bool,
+  serve: Serve,
+  cache: pathlib.Path,
+  monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  body = archive({f'toy_{name}': text for name, text in CONTENT.items()})
+  register(
+    monkeypatch,
+    serve({'/toy.tar.gz': body}) + '/toy.tar.gz',
+    sha256=(),
+    archive_sha256=hashlib.sha256(body if right else b'').hexdigest(),
+    prefix='toy_',
+  )
+  if right:
+    assert_downloaded(benchmarks.locate('Toy'), cache)
+  else:
+    with pytest.raises(text_files.DataError, match='archive: SHA-256 is'):
+      benchmarks.locate('Toy')
+    assert_empty(cache)
 
 
 def test_plain_files(

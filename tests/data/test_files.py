@@ -338,6 +338,28 @@ def test_a_flipped_bit_in_an_archive_is_an_error(tmp_path, suffix):
   assert error_of(path).startswith(str(path))
 
 
+@pytest.mark.parametrize('suffix', COMPRESSORS)
+def test_the_position_in_a_file_ends_at_its_size(tmp_path, suffix):
+  data = COMPRESSORS[suffix](b'a\tr\tb\n' * 4)
+  path = write(tmp_path, data, 'train.txt' + suffix)
+  with compression.open_file(path) as stream:
+    assert compression.position(stream) == 0
+    stream.read()
+    assert compression.position(stream) == len(data)
+
+
+def test_reading_a_large_file_shows_a_progress_bar(
+  tmp_path, monkeypatch, capsys
+):
+  monkeypatch.setattr(text_files, '_MIN_BYTES_OF_BAR', 1)
+  monkeypatch.setattr(text_files, '_LINES_PER_UPDATE', 2)
+  path = write(tmp_path, b'a\tr\tb\n' * 4, 'train.txt')
+  assert len(list(text_files.read_lines(path))) == 4
+  assert not capsys.readouterr().err
+  assert len(list(text_files.read_lines(path, progress='reading'))) == 4
+  assert 'reading' in capsys.readouterr().err
+
+
 def test_a_missing_file_is_an_error(tmp_path):
   message = error_of(tmp_path / 'train.txt')
   assert 'train.txt' in message

@@ -6,7 +6,7 @@ import pytest
 import small
 from hypothesis import strategies as st
 
-from coke_jax.data import graph, text_files, triple_files
+from coke_jax.data import arrays, graph, graph_cache, text_files, triple_files
 from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
@@ -52,6 +52,34 @@ TEST = [('a', 'hates', 'b'), ('Ä', 'likes', 'Ä'), ('Ä', 'likes', 'Ä')]
 def example(tmp_path):
   small.write_splits(tmp_path, train=TRAIN, valid=VALID, test=TEST)
   return triple_files.read_graph(tmp_path, 'toy', LAYOUT)
+
+
+def test_a_large_graph_is_read_from_the_cache(tmp_path, example, monkeypatch):
+  """Here, every graph counts as large."""
+
+  def read():
+    return graph_cache.read_graph_cached(
+      tmp_path, 'toy', LAYOUT, tmp_path / 'cache', min_bytes=0
+    )
+
+  def fail(*_):
+    raise AssertionError('parsed the files again')
+
+  assert arrays.equal(read(), example)
+  with monkeypatch.context() as patched:
+    patched.setattr(triple_files, 'read_graph', fail)
+    assert arrays.equal(read(), example)
+  small.write_splits(tmp_path, train=TRAIN, valid=VALID)  # empties test
+  assert len(read().test) == 0
+  assert len(list((tmp_path / 'cache').iterdir())) == 2
+
+
+def test_a_small_graph_is_not_cached(tmp_path, example):
+  read = graph_cache.read_graph_cached(
+    tmp_path, 'toy', LAYOUT, tmp_path / 'cache'
+  )
+  assert arrays.equal(read, example)
+  assert not (tmp_path / 'cache').exists()
 
 
 # --------------------------------------------------------------- vocabulary

@@ -156,6 +156,11 @@ def test_group_rows(rows):
   assert sorted(set(group.tolist())) == list(range(count))
   named = dict(zip(map(tuple, rows), group.tolist(), strict=True))
   assert [named[tuple(row)] for row in rows] == group.tolist()
+  distinct = sorted(map(list, {tuple(row) for row in rows}))
+  assert grouping.distinct_rows(array).tolist() == distinct
+  narrow = array % 1000  # The columns fit into one key.
+  distinct = sorted(map(list, {tuple(row) for row in narrow.tolist()}))
+  assert grouping.distinct_rows(narrow).tolist() == distinct
 
 
 # -------------------------------------------------------------------- filters

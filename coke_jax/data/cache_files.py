@@ -1,0 +1,113 @@
+"""Files that cache parsed data sets, so that their files are parsed once."""
+
+import hashlib
+import logging
+import pathlib
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import numpy as np
+
+from coke_jax.data import arrays, atomic_files, text_files
+from coke_jax.data import vocabulary as vocabulary_lib
+
+_logger = logging.getLogger(__name__)
+
+_Data = TypeVar('_Data', bound=arrays.DataSet)
+
+
+def read(
+  cache: pathlib.Path,
+  name: str,
+  kind: type[_Data],
+  parse: Callable[[], _Data],
+) -> _Data:
+  """Reads a cache file, or parses the data set and writes the cache file.
+
+  If the cache file is damaged, a warning is logged and the file is replaced. If
+  it cannot be written, a warning is logged. Several processes can use the same
+  file at once.
+
+  Args:
+    cache: the cache file. Its name should contain a `content_key`.
+    name: the name of the data set in results.
+    kind: the class of the data set.
+    parse: a function that parses the files of the data set.
+
+  Raises:
+    text_files.DataError: raised by `parse`.
+  """
+  try:
+    return _load(cache, name, kind)
+  except FileNotFoundError:
+    pass
+  except Exception as error:  # The files are parsed after any error.
+    _logger.warning('%s: damaged and will be replaced: %s', cache, error)
+  data = parse()
+  try:
+    _save(cache, data)
+  except OSError as error:
+    _logger.warning('%s: cannot be written: %s', cache, error)
+  return data
+
+
+def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
+  """Returns a SHA-256 of the content of files and of how they are parsed.
+
+  Args:
+    layout: the version of the cache format, and the format of the lines.
+    files: pairs of the role of a file and its path.
+
+  Raises:
+    text_files.DataError: a file cannot be read.
+  """
+  parts = [layout]
+  for role, path in files:
+    try:
+      with path.open('rb') as stream:
+        digest = hashlib.file_digest(stream, 'sha256').hexdigest()
+    except OSError as error:
+      raise text_files.DataError(f'{path}: cannot be read: {error}') from error
+    parts.append(f'{role} {digest}')
+  return hashlib.sha256('\n'.join(parts).encode()).hexdigest()
+
+
+def _save(cache: pathlib.Path, data: arrays.DataSet) -> None:
+  """Writes a cache file completely or not at all."""
+  packed = {
+    'entities': _pack(data.vocabulary.entities),
+    'relations': _pack(data.vocabulary.relations),
+    **arrays.to_arrays(data),
+  }
+  cache.parent.mkdir(parents=True, exist_ok=True)
+  with atomic_files.whole_file(cache) as path, path.open('wb') as stream:
+    np.savez(stream, allow_pickle=False, **packed)
+
+
+def _load(cache: pathlib.Path, name: str, kind: type[_Data]) -> _Data:
+  """Reads a cache file. The checksums in the archive detect damage."""
+  with (
+    cache.open('rb') as stream,
+    np.load(stream, allow_pickle=False) as packed,
+  ):
+    vocabulary = vocabulary_lib.Vocabulary(
+      _unpack(packed['entities']), _unpack(packed['relations'])
+    )
+    data = arrays.from_arrays(name, vocabulary, packed)
+  if not isinstance(data, kind):
+    raise ValueError(
+      f'contains {type(data).__name__}: expected {kind.__name__}'
+    )
+  return data
+
+
+def _pack(labels: tuple[str, ...]) -> np.ndarray:
+  """Returns labels as lines of UTF-8: uint8 [bytes].
+
+  This works because no label contains a line end.
+  """
+  return np.frombuffer('\n'.join(labels).encode(), dtype=np.uint8)
+
+
+def _unpack(packed: np.ndarray) -> tuple[str, ...]:
+  return tuple(packed.tobytes().decode().split('\n'))
