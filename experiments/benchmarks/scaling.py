@@ -1,0 +1,220 @@
+"""Computes the memory and time of a training step on paper.
+
+    python -m experiments.benchmarks.scaling
+    python -m experiments.benchmarks.scaling --entities 4600000 --width 128
+
+The formulas are those of docs/guides/scaling.md. Memory is exact up to a tenth
+for models whose parameters are mostly embeddings. Times are estimates from
+published rates, of which only a share is reached.
+
+Letters: V entities, D width, B rows of a batch, n devices, P parameters.
+"""
+
+import argparse
+import dataclasses
+
+from experiments.benchmarks import flops
+
+# Bytes per parameter in a step: the parameters and two moments of Adam, then
+# the gradient and its parts. Measured with the compiler's memory analysis.
+STATE_BYTES = 12
+GRADIENT_BYTES = 8
+# The optimizer reads parameters, moments and gradient, and writes all but the
+# gradient. Computing the gradient writes and reads it about twice.
+TRAFFIC_BYTES = 28 + 16
+# Copies of the logits [B, V] that are in memory at the same time, and how often
+# a step reads or writes them.
+LOGITS_COPIES = 2
+LOGITS_PASSES = 8
+CHUNK_BYTES = 64 * 2**20
+LARGEST_LOGITS = 2**30
+# Share of the published rates that is reached.
+COMPUTE_SHARE, MEMORY_SHARE, LINK_SHARE = 0.4, 0.7, 0.7
+LENGTH = 3  # tokens of a triple
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+  """The published rates of a machine.
+
+  Attributes:
+    name: the name in tables.
+    devices: n, the number of devices over all hosts.
+    hosts: the number of hosts.
+    memory: bytes of one device.
+    flops: operations per second of one device, bfloat16.
+    bandwidth: bytes per second from and to the memory of one device.
+    link: bytes per second that one device sends to another of its host.
+    network: bytes per second that one host sends to another. 0: one host.
+  """
+
+  name: str
+  devices: int
+  hosts: int
+  memory: float
+  flops: float
+  bandwidth: float
+  link: float = 0.0
+  network: float = 0.0
+
+
+MACHINES = (
+  Machine('H100', 1, 1, 80e9, 989e12, 3.35e12),
+  Machine('8 x H100', 8, 1, 80e9, 989e12, 3.35e12, 450e9),
+  Machine('v5e-8', 8, 1, 16e9, 197e12, 0.82e12, 100e9),
+  Machine('4 hosts, v5e-8', 32, 4, 16e9, 197e12, 0.82e12, 100e9, 12.5e9),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+  """A model and its batch.
+
+  Attributes:
+    entities: V.
+    width: D.
+    batch: B, over all devices.
+    layers: number of blocks.
+    candidates: entities in the softmax of a step. 0: all entities.
+    relations: number of relations.
+  """
+
+  entities: int
+  width: int
+  batch: int
+  layers: int = 0
+  candidates: int = 0
+  relations: int = 822
+
+  @property
+  def parameters(self) -> int:
+    """P. The feed-forward layers have the size 2 D."""
+    embeddings = self.entities + 4 * self.relations
+    return (
+      embeddings * self.width
+      + self.entities
+      + 8 * self.layers * (self.width**2)
+    )
+
+  def logits_bytes(self, machine: Machine) -> int:
+    """Returns the bytes of the logits of one device."""
+    rows = -(-self.batch // machine.devices)
+    return 4 * rows * (self.candidates or self.entities)
+
+  def in_chunks(self, machine: Machine) -> bool:
+    """Returns whether the logits are computed in chunks by default."""
+    return not self.candidates and self.logits_bytes(machine) > LARGEST_LOGITS
+
+
+def memory(shape: Shape, machine: Machine) -> float:
+  """Returns the bytes of a step on one device: state, gradient and logits."""
+  logits = shape.logits_bytes(machine)
+  if shape.in_chunks(machine):
+    logits = CHUNK_BYTES
+  return (
+    STATE_BYTES + GRADIENT_BYTES
+  ) * shape.parameters + LOGITS_COPIES * logits
+
+
+def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
+  """Returns the seconds of a step.
+
+  Returns:
+    A dictionary of `products`, `memory` and `exchange`, the seconds of the
+    matrix products, of reading and writing memory, and of adding up the
+    gradients of all devices. `step` is the greater of the first two, plus the
+    third.
+  """
+  scored = shape.candidates or shape.entities
+  chunks = shape.in_chunks(machine)
+  rows = shape.batch / machine.devices
+  entity_products = 2 * shape.width * scored
+  operations = (4 if chunks else 3) * entity_products
+  if shape.layers:
+    model = flops.Shape(0, shape.layers, shape.width, 2 * shape.width)
+    operations += model.training(LENGTH)
+  products = rows * operations / (COMPUTE_SHARE * machine.flops)
+  traffic = TRAFFIC_BYTES * shape.parameters
+  traffic += LOGITS_PASSES * shape.logits_bytes(machine)
+  moved = traffic / (MEMORY_SHARE * machine.bandwidth)
+  gradient = 4 * shape.parameters
+  exchange = 0.0
+  own = machine.devices // machine.hosts
+  if own > 1:
+    exchange += 2 * (own - 1) / own * gradient / (LINK_SHARE * machine.link)
+  if machine.hosts > 1:
+    exchange += (
+      2
+      * (machine.hosts - 1)
+      / machine.hosts
+      * gradient
+      / (LINK_SHARE * machine.network)
+    )
+  return {
+    'products': products,
+    'memory': moved,
+    'exchange': exchange,
+    'step': max(products, moved) + exchange,
+  }
+
+
+# Name -> shape and number of training triples.
+SETTINGS = {
+  'FB15k-237, paper': (Shape(14_541, 256, 512, 12, relations=237), 272_115),
+  '500,000 entities': (Shape(500_000, 128, 1024), 2_000_000),
+  'Wikidata5M, 65,536 candidates': (
+    Shape(4_594_485, 128, 1024, candidates=65_536),
+    20_614_279,
+  ),
+  'Wikidata5M': (Shape(4_594_485, 128, 1024), 20_614_279),
+  'Wikidata5M, width 256': (Shape(4_594_485, 256, 1024), 20_614_279),
+}
+
+
+def table(settings: dict[str, tuple[Shape, int]]) -> str:
+  """Returns a Markdown table with a row for each setting and machine."""
+  lines = [
+    '| setting | machine | memory | products | memory traffic | exchange '
+    '| step | epoch |',
+    '|---|---|---:|---:|---:|---:|---:|---:|',
+  ]
+  for name, (shape, triples) in settings.items():
+    for machine in MACHINES:
+      needed = memory(shape, machine)
+      spent = seconds(shape, machine)
+      used = f'{needed / 1e9:,.1f} GB'
+      if needed > 0.9 * machine.memory:
+        used += ', too much'
+      steps = 2 * triples / shape.batch
+      cells = [f'{1000 * value:,.2f} ms' for value in spent.values()]
+      epoch = steps * spent['step']
+      shown = f'{epoch:,.1f} s' if epoch < 60 else f'{epoch / 60:,.0f} min'
+      lines.append(
+        f'| {name} | {machine.name} | {used} | {" | ".join(cells)} | {shown} |'
+      )
+  return '\n'.join(lines)
+
+
+def main() -> None:
+  """Prints the table of SETTINGS, or of one setting."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--entities', type=int, help='V. Default: all settings.')
+  parser.add_argument('--width', type=int, default=128, help='D')
+  parser.add_argument('--batch', type=int, default=1024, help='B')
+  parser.add_argument('--layers', type=int, default=0, help='blocks')
+  parser.add_argument('--candidates', type=int, default=0, help='0: all')
+  parser.add_argument('--triples', type=int, help='default: 4 V')
+  given = parser.parse_args()
+  if not given.entities:
+    print(table(SETTINGS))
+    return
+  shape = Shape(
+    given.entities, given.width, given.batch, given.layers, given.candidates
+  )
+  print(table({'setting': (shape, given.triples or 4 * given.entities)}))
+
+
+if __name__ == '__main__':
+  main()

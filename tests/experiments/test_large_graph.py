@@ -1,0 +1,78 @@
+"""Tests of the scripts about large graphs, with small ones."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from coke_jax import config as config_lib
+from coke_jax import recipes, tasks
+from coke_jax.data import triple_files, vocabulary
+from coke_jax.model import parameters
+from experiments.benchmarks import large_graph, scaling
+
+ENTITIES = 2_000
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  made = tmp_path_factory.mktemp('large') / str(ENTITIES)
+  large_graph.make_graph(made, ENTITIES)
+  return made
+
+
+def test_the_graph_has_a_hub_and_all_entities(folder):
+  graph = triple_files.read_graph(folder, 'x', triple_files.TripleFormat())
+  triples = graph.triples('train', 'valid', 'test')
+  assert graph.vocabulary.num_entities == ENTITIES
+  assert len(triples) == 4 * ENTITIES
+  assert set(triples[:, 0]) == set(range(ENTITIES))
+  hub = triples[triples[:, 1] == graph.vocabulary.relation_id('P31')]
+  assert len(np.unique(hub, axis=0)) == len(hub) == 0.4 * ENTITIES
+  assert len(set(hub[:, 2])) == 1
+
+
+def test_parts_without_training(folder):
+  results = {}
+  for part in ('parse', 'load', 'filter'):
+    results[part] = large_graph.run_part(part, folder, 1, 8)
+  # The hub has 800 facts. As a list per line, they would take 800 x 780 x 4
+  # bytes.
+  (size,) = results['filter']['bytes'].values()
+  assert size < 2 * 800 * 780
+  table = large_graph.table({str(ENTITIES): results})
+  assert 'filter: known answers of' in table
+  assert 'load: peak memory' in table
+
+
+@pytest.mark.parametrize('layers', [0, 3])
+def test_parameters_on_paper(layers):
+  """Compares the formula with the shapes of a model."""
+  config = (
+    recipes.factorization() if not layers else config_lib.default_config()
+  )
+  config.model.num_layers = layers
+  config.model.hidden_size = 64
+  config.model.feed_forward_size = 128
+  labels = vocabulary.Vocabulary(('e',) * 30_000, ('r',) * 100)
+  model = tasks.build_model(config, labels)
+  shapes = jax.eval_shape(lambda: parameters.init_params(model, 0))
+  expected = parameters.count_parameters(shapes)
+  shape = scaling.Shape(30_000, 64, 512, layers, relations=100)
+  assert shape.parameters == pytest.approx(expected, rel=0.02)
+
+
+def test_larger_models_take_more_memory_and_time():
+  for small, large in itertools.pairwise([10_000, 400_000, 600_000, 5_000_000]):
+    for machine in scaling.MACHINES:
+      one, other = (scaling.Shape(v, 64, 512) for v in (small, large))
+      assert (
+        scaling.seconds(one, machine)['step']
+        < (scaling.seconds(other, machine)['step'])
+      )
+  one = scaling.Shape(5_000_000, 64, 512)
+  assert one.in_chunks(scaling.MACHINES[0])
+  # Chunks of 64 MiB instead of 10 GB of logits.
+  state = 20 * one.parameters
+  assert scaling.memory(one, scaling.MACHINES[0]) == state + 2**27
