@@ -13,7 +13,7 @@ import small
 
 from coke_jax import parallel
 from coke_jax.data import entity_sets, queries
-from coke_jax.evaluate import counting
+from coke_jax.evaluate import counting, filters
 from coke_jax.evaluate import ranker as ranker_lib
 
 MANY = 5_000_000
@@ -118,6 +118,30 @@ def test_ranks_are_the_same_in_chunks():
     np.testing.assert_array_equal(
       getattr(chunked, name), getattr(usual, name), err_msg=name
     )
+
+
+@pytest.mark.parametrize('chunk', [1000, 300])
+def test_the_answers_of_a_hub_are_sent_once_per_batch(chunk):
+  """All queries have the same 700 known answers, except the last one."""
+  devices = parallel.num_devices()
+  rows = 64 * devices
+  set_of = np.zeros(rows, np.int32)
+  set_of[-1] = 1
+  known = entity_sets.EntitySets(
+    set_of, np.array([0, 700, 702]), np.r_[0:700, 5, 990].astype(np.int32), 1000
+  )
+  batch = filters.Filters(known, rows, chunk).batch(0)
+  assert batch['filter_entity'].size <= 2048 * devices
+  found = np.zeros((devices, 65, 1000), bool)
+  for device in range(devices):
+    pairs = batch['filter_row'][device], batch['filter_entity'][device]
+    found[device][pairs] = True
+    row, entity = pairs
+    used = row < 64
+    places = np.broadcast_to(np.arange(len(row))[:, None], row.shape)
+    assert (entity // chunk == places)[used].all()
+  of_rows = np.take_along_axis(found, batch['filter_of'][..., None], axis=1)
+  assert (of_rows.reshape(rows, 1000) == known.mask(np.arange(rows))).all()
 
 
 def test_five_million_entities_fit():
