@@ -4,8 +4,8 @@ python -m coke_jax.main --config=configs/wikidata5m.py
 
 The paper does not use this graph. The setting is an untuned starting point: the
 recipe for large graphs with a vector of 128 numbers per entity. Time and
-metrics have not been measured. Use a GPU or TPU with at least 24 GB. The page
-about large graphs (docs/guides/scaling.md) states the memory of a training.
+metrics have not been measured. Use a GPU or TPU with at least 16 GB. The guide
+docs/guides/scaling.md explains how much memory a step needs.
 
 The archive (168 MB) is downloaded from a copy of the published files at
 https://huggingface.co/datasets/intfloat/wikidata5m.

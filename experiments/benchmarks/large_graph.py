@@ -354,7 +354,7 @@ def draw(results: dict[str, Any], path: pathlib.Path) -> None:
   import matplotlib
 
   matplotlib.use('agg')
-  from matplotlib import pyplot
+  from matplotlib import pyplot, ticker
 
   sizes = sorted(results, key=int)
   figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
@@ -376,7 +376,14 @@ def draw(results: dict[str, Any], path: pathlib.Path) -> None:
   for axes in (left, right):
     axes.set_xlabel('entities')
     axes.grid(alpha=0.3)
-  left.legend(frameon=False)
+    axes.yaxis.set_major_formatter('{x:g}')
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.set_xticks(
+      [int(size) for size in sizes], [f'{int(s):,}' for s in sizes]
+    )
+    axes.minorticks_off()
+  right.set_yticks([0.25, 0.5, 1, 2, 4, 8])
+  right.legend(frameon=False, loc='center left', bbox_to_anchor=(1, 0.5))
   figure.tight_layout()
   figure.savefig(path, metadata={'Date': None} if path.suffix == '.svg' else {})
 
