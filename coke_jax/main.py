@@ -26,7 +26,7 @@ from absl import logging as absl_logging
 from ml_collections import config_flags
 
 from coke_jax import config as config_lib
-from coke_jax import errors
+from coke_jax import errors, hosts
 from coke_jax.cli import arguments, commands, help_text, streams, subcommands
 from coke_jax.cli import flags as flags_lib
 from coke_jax.training import interruption
@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int | None:
       raise config_lib.ConfigError(
         arguments.missing_config(workdir, '--config=<name or file>' * expected)
       )
-    if config is not None and not workdir:
+    if config is not None and not workdir and not keywords.get('data'):
       workdir = arguments.default_workdir(
         config_flags.get_config_filename(FLAGS['config'])
       )
@@ -79,7 +79,10 @@ def main(argv: Sequence[str]) -> int | None:
   except BrokenPipeError:
     raise  # Handled in `entry_point`.
   except (errors.CokeError, OSError) as error:
-    return arguments.fail(str(error))
+    status = arguments.fail(str(error))
+    if hosts.num_processes() > 1:  # JAX would wait for lost processes.
+      interruption.leave(status)
+    return status
   except interruption.Interruption as stop:
     print(stop, file=sys.stderr)
     interruption.leave(stop.exit_status)

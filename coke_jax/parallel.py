@@ -1,11 +1,13 @@
-"""Runs functions on several devices.
+"""Runs functions on the devices of all hosts.
 
 The state is copied to every device with unchanged shapes. A batch is split into
 one piece per device. On each device, the function receives one piece. The
 results are combined with `sum_over_devices`. Only this module uses pmap and
-meshes.
+meshes. If there are several processes, see `hosts`, all of them call the
+functions here in the same order, each with its own rows of a batch.
 """
 
+import functools
 import os
 import pathlib
 from collections.abc import Callable
@@ -14,8 +16,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 
-from coke_jax import errors
+from coke_jax import errors, hosts
 
 _AXIS = 'devices'
 
@@ -58,14 +61,38 @@ def check_process() -> None:
 
 
 def num_devices() -> int:
-  """Returns the number of devices that share a batch."""
+  """Returns the number of devices of all processes, which share a batch."""
   check_process()
-  return jax.local_device_count()
+  return jax.device_count()
+
+
+def own_devices() -> np.ndarray:
+  """Returns the positions of this process's devices among all: int64 [n]."""
+  check_process()
+  return np.flatnonzero(
+    [device.process_index == jax.process_index() for device in jax.devices()]
+  )
+
+
+def own_rows(rows: int) -> np.ndarray:
+  """Returns the rows of a batch that the devices of this process receive.
+
+  Args:
+    rows: number of rows over all devices, a multiple of `num_devices`.
+
+  Returns:
+    int64 [rows of this process], in the order of the devices.
+  """
+  piece = rows // num_devices()
+  return (own_devices()[:, None] * piece + np.arange(piece)[None]).reshape(-1)
 
 
 def describe_devices() -> str:
   """Describes the devices, such as `1 x cpu` or `4 x NVIDIA H100`."""
-  return f'{num_devices()} x {jax.local_devices()[0].device_kind}'
+  kind = jax.local_devices()[0].device_kind
+  processes = hosts.num_processes()
+  several = f' in {processes} processes' if processes > 1 else ''
+  return f'{num_devices()} x {kind}{several}'
 
 
 def map_devices(
@@ -101,25 +128,84 @@ def sum_over_devices(tree: Any) -> Any:
   return jax.lax.psum(tree, _AXIS)
 
 
+def gather_over_devices(tree: Any) -> Any:
+  """Stacks each leaf along a new axis of devices. Only inside `map_devices`."""
+  return jax.lax.all_gather(tree, _AXIS)
+
+
 def device_index() -> jax.Array:
   """Returns the index of this device. Works only inside `map_devices`."""
   return jax.lax.axis_index(_AXIS)
 
 
 def replicate(tree: Any) -> Any:
-  """Copies a tree to every device, with unchanged shapes."""
+  """Copies a tree to every device, with unchanged shapes.
+
+  If there are several processes, the tree must be equal in all of them.
+  """
   check_process()
-  mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (_AXIS,))
+  mesh = jax.sharding.Mesh(np.array(jax.devices()), (_AXIS,))
   whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  if hosts.num_processes() > 1:
+    return jax.tree.map(
+      lambda leaf: jax.make_array_from_process_local_data(
+        whole, np.asarray(leaf), leaf.shape
+      ),
+      tree,
+    )
   # Copy first, because the buffers may be donated later.
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
+
+
+def broadcast(tree: Any) -> Any:
+  """Copies the arrays of process 0 to all processes, as NumPy arrays.
+
+  Args:
+    tree: a tree of arrays. All processes must have the same shapes and dtypes,
+      but only the values of process 0 are used.
+  """
+  if hosts.num_processes() == 1:
+    return tree
+
+  def copy(leaf: Any) -> np.ndarray:
+    array = np.ascontiguousarray(leaf).reshape(-1)
+    if not array.size:
+      return np.asarray(leaf)
+    # JAX adds the arrays of all processes, which are 0 except in process 0.
+    # As bytes, they cannot change.
+    sent = multihost_utils.broadcast_one_to_all(array.view(np.uint8))
+    return np.asarray(sent).view(array.dtype).reshape(leaf.shape)
+
+  return jax.tree.map(copy, tree)
+
+
+@functools.cache
+def _maximum() -> Any:
+  return jax.pmap(lambda values: jax.lax.pmax(values, _AXIS), axis_name=_AXIS)
+
+
+def start_maximum(values: np.ndarray) -> jax.Array:
+  """Starts to compute the maximum of an array over all processes.
+
+  Args:
+    values: int32 [n].
+
+  Returns:
+    int32 [devices of this process, n], with equal rows.
+  """
+  copies = np.repeat(values[None], jax.local_device_count(), axis=0)
+  result: jax.Array = _maximum()(copies)
+  return result
 
 
 def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
   """Splits arrays [..., B, ...] into [devices, ..., B / devices, ...].
 
+  The devices are those of this process.
+
   Args:
-    batch: arrays with B rows each. An array with a single row is copied to
+    batch: arrays with B rows each, the rows of this process, see `own_rows`. An
+      array with a single row is copied to
       every device, unless all arrays have a single row.
     axis: the axis of the rows.
 
@@ -127,8 +213,8 @@ def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
     DeviceError: B is not a multiple of the number of devices.
   """
   rows = max(array.shape[axis] for array in batch.values())
-  check_divides(rows, 'a batch')
-  count = num_devices()
+  count = len(own_devices())
+  check_divides(rows * (num_devices() // count), 'a batch')
   return {
     name: np.stack(np.split(array, count, axis))
     if array.shape[axis] == rows

@@ -6,6 +6,15 @@ from typing import Any
 import tqdm
 
 
+class _Bars:
+  hidden = False
+
+
+def hide() -> None:
+  """Shows no progress bar from now on."""
+  _Bars.hidden = True
+
+
 def create(description: str, **options: Any) -> tqdm.tqdm:
   """Creates a progress bar, which is used as a context manager.
 
@@ -14,9 +23,10 @@ def create(description: str, **options: Any) -> tqdm.tqdm:
     **options: arguments of `tqdm.tqdm`.
 
   Returns:
-    The bar. Nothing is shown if the process has no standard error.
+    The bar. Nothing is shown if the process has no standard error, or after
+    `hide`.
   """
-  if not description or sys.stderr is None:
+  if not description or sys.stderr is None or _Bars.hidden:
     options['disable'] = True
   return tqdm.tqdm(desc=description, **options)
 

@@ -43,8 +43,10 @@ def factorization() -> ml_collections.ConfigDict:
   """Returns the recipe for graphs with tens of thousands of entities.
 
   The model has no blocks: it is ComplEx with the N3 penalty (Lacroix et al.
-  2018). The softmax of a step ranges over a sample of the entities. On graphs
-  of this size, blocks improve the results only in trainings of several hours.
+  2018), trained with Adagrad. The softmax of a step ranges over a sample of
+  the entities, and a step only updates embeddings that its batch uses. On
+  graphs of this size, blocks improve the results only in trainings of several
+  hours.
   """
   config = _common()
   model, train = config.model, config.train
@@ -54,11 +56,39 @@ def factorization() -> ml_collections.ConfigDict:
   model.dtype = 'bfloat16'
   train.batch_size = 512
   train.candidates = 4096
-  train.num_epochs = 14.0
-  train.learning_rate = 1e-2
+  model.embedding_stddev = 0.01
+  train.num_epochs = 20.0
+  train.optimizer = 'adagrad'
+  train.learning_rate = 0.1
+  train.warmup_fraction = 0.0
   train.target_mass = 1.0
-  train.n3_penalty = 0.06
+  train.n3_penalty = 0.05
   train.steps_per_call = 16
+  return config
+
+
+def paths() -> ml_collections.ConfigDict:
+  """Returns the recipe for path queries on graphs with many entities.
+
+  The model has one block. The composition of the relations of a path, as a
+  product of rotations, is added to the input at the MASK. The softmax of a step
+  ranges over a sample of the entities.
+  """
+  config = _common()
+  model, train = config.model, config.train
+  model.num_layers = 1
+  model.dropout = 0.1
+  model.input_dropout = 0.0
+  model.composition = 'rotation'
+  model.dtype = 'bfloat16'
+  train.batch_size = 512
+  train.candidates = 4096
+  train.num_epochs = 1.2
+  train.learning_rate = 1e-3
+  train.embedding_learning_rate_factor = 10.0
+  train.target_mass = 1.0
+  train.steps_per_call = 16
+  train.validate_every_epochs = 0.4
   return config
 
 

@@ -17,7 +17,7 @@ LEVELS = (
   {'tasks'},
   {'storage', 'evaluate', 'recipes', 'builtin_configs'},
   {'data', 'parallel', 'config'},
-  {'config_checks'},
+  {'config_checks', 'hosts'},
   {'model', 'errors', 'progress_bar', 'version'},
 )
 # Exceptions, in which both packages have the same level: (importing, imported).
@@ -30,7 +30,6 @@ DEVICE_WORDS = {
   'shard_map',
   'psum',
   'axis_index',
-  'distributed',
 }
 FILES_AND_SETTINGS = {
   'absl',
@@ -263,8 +262,19 @@ def test_only_parallel_maps_over_devices():
   )
 
 
-def test_parallel_imports_only_errors():
-  assert internal('coke_jax.parallel') <= {'coke_jax.errors'}
+def test_only_hosts_connects_processes():
+  check(
+    [
+      f'{module} says distributed: hosts.py is the only place'
+      for module in MODULES
+      if module != 'coke_jax.hosts' and 'distributed' in names(module)
+    ]
+  )
+
+
+def test_parallel_imports_only_errors_and_hosts():
+  allowed = {'coke_jax.errors', 'coke_jax.hosts'}
+  assert internal('coke_jax.parallel') <= allowed
 
 
 def test_the_numerical_core_has_no_config_and_no_files():

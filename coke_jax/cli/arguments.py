@@ -90,7 +90,8 @@ def parse_flags(argv: list[str]) -> list[str]:
     text = str(error)
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += (
-        '\nexpected --config=<name or file>, or --workdir of an existing run'
+        '\nexpected --config=<name or file>, or --workdir of an existing run '
+        '(--config=own_graph suits graphs of up to ten thousand entities)'
       )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
   except errors.CokeError as error:  # Raised by a config file.

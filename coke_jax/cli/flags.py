@@ -9,7 +9,7 @@ from typing import Any
 from absl import flags
 
 from coke_jax import errors
-from coke_jax.cli import flag_types, model_flags, preparation_flags
+from coke_jax.cli import flag_types, host_flags, model_flags, preparation_flags
 
 STANDARD = '-'  # the file name of standard input and standard output
 
@@ -168,6 +168,7 @@ TABLE = (
     'source <(coke completion zsh). fish: coke completion fish | source.',
     ('bash', 'zsh', 'fish'),
   ),
+  *host_flags.TABLE,
   *model_flags.TABLE,
   *preparation_flags.TABLE,
 )

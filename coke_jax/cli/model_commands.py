@@ -9,9 +9,11 @@ import os
 
 import ml_collections
 
+from coke_jax import hosts
 from coke_jax.cli import (
   answer_lines,
   checks,
+  host_flags,
   input_lines,
   model_flags,
   output_lines,
@@ -27,10 +29,15 @@ def evaluate(
   workdir: str | os.PathLike[str],
   *,
   split: str,
+  coordinator: str,
+  num_processes: int,
+  process_id: int,
 ) -> None:
   """Evaluates the best checkpoint on a split and writes the results."""
-  checks.trained_workdir(config, workdir, may_be_exported=False)
-  run.evaluate(config, workdir, split)
+  with host_flags.joined(coordinator, num_processes, process_id):
+    if hosts.is_main():
+      checks.trained_workdir(config, workdir, may_be_exported=False)
+    run.evaluate(config, workdir, split)
 
 
 def predict(

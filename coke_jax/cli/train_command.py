@@ -6,8 +6,8 @@ import pathlib
 import ml_collections
 
 from coke_jax import config as config_lib
-from coke_jax import recipes
-from coke_jax.cli import arguments
+from coke_jax import hosts, recipes
+from coke_jax.cli import arguments, host_flags
 from coke_jax.data import prepare
 from coke_jax.training import run
 
@@ -19,6 +19,9 @@ def train(
   split: str,
   minutes: float,
   data: str,
+  coordinator: str,
+  num_processes: int,
+  process_id: int,
 ) -> None:
   """Trains in a work folder, or continues a run there, and evaluates it.
 
@@ -30,11 +33,29 @@ def train(
     minutes: the time for a new run. 0: the number of epochs in `config`.
     data: a file, a folder or the name of a data set, as in `prepare.prepare`.
       Empty: the files of `config.data`.
+    coordinator: see `hosts.joined`.
+    num_processes: see `hosts.joined`.
+    process_id: see `hosts.joined`.
 
   Raises:
     config.ConfigError: there are neither settings nor data.
     errors.CokeError: see `run.train_and_evaluate`.
   """
+  with host_flags.joined(coordinator, num_processes, process_id):
+    if hosts.is_main():
+      _train(config, workdir, split=split, minutes=minutes, data=data)
+    else:  # Settings and data come from process 0.
+      run.train_and_evaluate(None, '.', split=split, minutes=minutes)
+
+
+def _train(
+  config: ml_collections.ConfigDict | None,
+  workdir: str,
+  *,
+  split: str,
+  minutes: float,
+  data: str,
+) -> None:
   if not data:
     if config is None:
       expected = '--config=<name or file>, or --data=<file or folder>'
@@ -46,7 +67,13 @@ def train(
   graph = prepared.graph
   if config is None:
     config = recipes.for_size(graph.vocabulary.num_entities)
-    config.data.name = graph.name
+  if config.data.kind != 'triples':
+    raise config_lib.ConfigError(
+      f"config.data.kind is {config.data.kind!r}: expected 'triples', because "
+      '--data is given'
+    )
+  config = config.copy_and_resolve_references()
+  config.data.name = graph.name
   run.train_and_evaluate(
     config,
     workdir or os.path.join('runs', pathlib.Path(data).name.split('.')[0]),

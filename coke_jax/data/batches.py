@@ -36,6 +36,8 @@ class TrainingSet:
     num_candidates: the number of entities in the softmax of a batch, see
       `candidates`. Default: 0, which means all entities.
     num_entities: V. It is only used to sample candidates.
+    own_rows: int64 [b], the rows of every batch that `epoch` yields, for one of
+      several processes that share a batch. Default: all rows.
   """
 
   queries: queries_lib.Queries
@@ -89,7 +91,7 @@ class TrainingSet:
         within an epoch. Default: 0.
 
     Yields:
-      A dictionary of:
+      A dictionary of these arrays. With the attribute `own_rows`, b replaces B.
         `tokens`: int32 [B, length].
         `mask_position`: int32 [B].
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
@@ -97,7 +99,8 @@ class TrainingSet:
           attribute `answer_weight` is None.
         `candidates`, `candidate_weight`: see `candidates.sample_candidates`.
           They are missing if the attribute `num_candidates` is 0. If they
-          exist, `answers` contains indices of `candidates`, not entity ids.
+          exist, `candidates` contains all entities of `tokens`, and `answers`
+          contains indices of `candidates`, not entity ids.
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
@@ -114,22 +117,36 @@ class TrainingSet:
       )
     order = generator.permutation(len(parts))
     ordered = [part for number in order for part in parts[number]]
-    for number, part in enumerate(ordered[first_batch:], first_batch):
-      batch = self._batch(*part)
-      if self.num_candidates:
-        batch |= candidates_lib.sample_candidates(
-          batch['answers'],
-          self.num_entities,
-          self.num_candidates,
-          np.random.default_rng([self.seed, epoch, number]),
-        )
-      yield batch
+    for number, (length, chosen) in enumerate(
+      ordered[first_batch:], first_batch
+    ):
+      if not self.num_candidates:
+        yield self._batch(length, chosen, self.own_rows)
+        continue
+      # All processes sample the same candidates, because they use all rows.
+      batch = self._batch(length, chosen)
+      sampled = candidates_lib.sample_candidates(
+        batch['answers'],
+        self.num_entities,
+        self.num_candidates,
+        np.random.default_rng([self.seed, epoch, number]),
+        batch['tokens'][batch['tokens'] < self.num_entities],
+      )
+      batch['answers'] = sampled.pop('answers')
+      if self.own_rows is not None:
+        batch = {name: array[self.own_rows] for name, array in batch.items()}
+      yield batch | sampled
 
-  def _batch(self, length: int, rows: np.ndarray) -> Batch:
+  def _batch(
+    self, length: int, rows: np.ndarray, own: np.ndarray | None = None
+  ) -> Batch:
+    size = self.batch_size
+    if own is not None:
+      size, rows = len(own), rows[own[own < len(rows)]]
     taken = self.queries.take(rows)
-    tokens = np.full((self.batch_size, length), self.pad_id, dtype=np.int32)
-    mask_position = np.zeros(self.batch_size, dtype=np.int32)
-    shape = (self.batch_size, self.answers_per_row)
+    tokens = np.full((size, length), self.pad_id, dtype=np.int32)
+    mask_position = np.zeros(size, dtype=np.int32)
+    shape = (size, self.answers_per_row)
     answers = np.full(shape, PAD_ANSWER, dtype=np.int32)
     tokens[: len(rows)] = taken.tokens[:, :length]
     mask_position[: len(rows)] = taken.mask_position
@@ -141,7 +158,7 @@ class TrainingSet:
       'answers': answers,
     }
     if self.answer_weight is not None:
-      weight = np.zeros(self.batch_size, dtype=np.float32)
+      weight = np.zeros(size, dtype=np.float32)
       weight[: len(rows)] = self.answer_weight[rows]
       batch['answer_weight'] = weight
     return batch

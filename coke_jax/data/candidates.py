@@ -19,6 +19,7 @@ def sample_candidates(
   num_entities: int,
   size: int,
   generator: np.random.Generator,
+  known: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
   """Samples candidates for a batch.
 
@@ -29,17 +30,21 @@ def sample_candidates(
       than a quarter of the candidates would be sampled entities, the number is
       doubled. It never exceeds V.
     generator: draws the sample.
+    known: int32 [..], ids of entities that are also candidates. Default: none.
 
   Returns:
     A dictionary of:
       `candidates`: int32 [1, C], distinct entities: first all answers of the
-        batch, then the sampled entities.
-      `candidate_weight`: float32 [1, C]. The weight of an answer is 1. The
-        weight of a sampled entity is the number of entities that are not
-        answers, divided by the number of sampled entities. The sum is V.
+        batch and all entities of `known`, then the sampled entities.
+      `candidate_weight`: float32 [1, C]. The weight of the first entities is 1.
+        The weight of a sampled entity is the number of all other entities,
+        divided by the number of sampled entities. The sum is V.
       `answers`: int32 [B, M], the answers as indices of `candidates`.
   """
-  distinct = np.unique(answers[answers >= 0])
+  distinct = answers[answers >= 0]
+  if known is not None:
+    distinct = np.concatenate([distinct, known.ravel()])
+  distinct = np.unique(distinct)
   while size < num_entities and len(distinct) > (1 - _MIN_SAMPLED) * size:
     size *= 2
   size = min(size, num_entities)

@@ -1,4 +1,4 @@
-"""Runs a function of a batch of queries on all devices.
+"""Runs a function of a batch of queries on the devices of all hosts.
 
 `DeviceCall` pads a batch to a fixed size, shards it and runs a compiled
 function on every device. `PendingResults` fetches the results, removes the
@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from coke_jax import errors, parallel
+from coke_jax import errors, hosts, parallel
 
 # Limit for the float32 scores [B, V] of one device, 64 MiB.
 SCORE_BYTES = 64 * 2**20
@@ -30,7 +30,8 @@ class PendingResults:
   """Results of one batch, which the devices may not have computed yet.
 
   Attributes:
-    on_devices: arrays [devices, padded rows / devices, ...] by name.
+    on_devices: arrays [devices, padded rows / devices, ...] by name. All
+      processes have the results of all devices.
     rows: B, the number of rows without padding.
   """
 
@@ -81,7 +82,15 @@ class DeviceCall:
       results, finite = function(params, batch)
       return (), {**results, _NOT_FINITE: ~finite}
 
-    self._mapped = parallel.map_devices(on_device)
+    def on_hosts(
+      params: Any, batch: DeviceBatch, _: None
+    ) -> tuple[DeviceBatch, tuple[()]]:
+      _, results = on_device(params, batch, None)
+      return parallel.gather_over_devices(results), ()
+
+    self._several = hosts.num_processes() > 1
+    chosen: Any = on_hosts if self._several else on_device
+    self._mapped = parallel.map_devices(chosen)
 
   def start(
     self,
@@ -97,8 +106,9 @@ class DeviceCall:
       batch: arrays [B, ...] by name, B >= 1. The padding rows are copies of the
         last row.
       size: number of rows of the padded batch over all devices, at least B.
-      per_device: additional arrays [devices, ...] by name, for arrays that do
-        not have one row for each query. Default: none.
+      per_device: additional arrays [devices of this process, ...] by name, for
+        arrays that do not have one row for each query, or are large. Default:
+        none.
 
     Returns:
       The results. Call `fetch` to wait for them.
@@ -109,10 +119,14 @@ class DeviceCall:
     """
     rows = len(next(iter(batch.values())))
     padded = {name: _pad(array, size) for name, array in batch.items()}
+    if self._several:
+      parallel.check_divides(size, 'a batch')
+      own = parallel.own_rows(size)
+      padded = {name: array[own] for name, array in padded.items()}
     arrays = {**parallel.shard(padded), **(per_device or {})}
     with jax.default_matmul_precision('highest'):
-      _, results = self._mapped(params, arrays, None)
-    return PendingResults(results, rows)
+      replicated, split = self._mapped(params, arrays, None)
+    return PendingResults(replicated if self._several else split, rows)
 
 
 def batch_rows(num_entities: int, score_bytes: int = SCORE_BYTES) -> int:

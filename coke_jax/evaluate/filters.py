@@ -47,26 +47,27 @@ class Filters:
     self._capacity = 1 << (most - 1).bit_length()
 
   def batch(self, start: int) -> device_call.Batch:
-    """Returns the arrays of the batch that starts with a query.
+    """Returns the arrays of one batch.
 
     Args:
       start: the index of the first query.
 
     Returns:
       A dictionary of:
-        `filter_of`: int32 [devices, B / devices], the filter of each query.
+        `filter_of`: int32 [devices, B / devices], the filter of each query. The
+          devices are those of this process.
         `filter_row`: int32 [devices, chunks, F], the filter that each known
           answer belongs to, or B / devices for padding.
-        `filter_entity`: int32 [devices, chunks, F], the known answers. Those of
-          one chunk of entities are together.
+        `filter_entity`: int32 [devices, chunks, F], the known answers in each
+          chunk of entities.
     """
-    devices = parallel.num_devices()
-    shape = (devices, self._num_chunks, self._capacity)
-    filter_of = np.zeros((devices, self._piece), dtype=np.int32)
+    devices = parallel.own_devices()
+    shape = (len(devices), self._num_chunks, self._capacity)
+    filter_of = np.zeros((len(devices), self._piece), dtype=np.int32)
     filter_row = np.full(shape, self._piece, dtype=np.int32)
     filter_entity = np.zeros(shape, dtype=np.int32)
-    for device in range(devices):
-      place, row, entity = self._pairs(start + device * self._piece)
+    for device, position in enumerate(devices):
+      place, row, entity = self._pairs(start + int(position) * self._piece)
       filter_of[device, : len(place)] = place
       chunk = entity // self._chunk_size
       counts = np.bincount(chunk, minlength=self._num_chunks)

@@ -140,9 +140,14 @@ class Ranker:
 
     def start_batch(start: int) -> device_call.PendingResults:
       batch = _query_rows(queries, start, size)
-      rows = np.arange(start, start + len(batch['gold']))
-      batch['candidates'] = candidates_of(rows)
-      return self._among.start(params, batch, size)
+      last = len(batch['gold']) - 1  # It is repeated in padding rows.
+      own = np.minimum(parallel.own_rows(size), last)
+      distinct, place = np.unique(own, return_inverse=True)
+      candidates = candidates_of(start + distinct)
+      if len(distinct) < len(place):
+        candidates = candidates[place]
+      split = parallel.shard({'candidates': candidates})
+      return self._among.start(params, batch, size, split)
 
     return _rank(start_batch, queries, size, progress)
 

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from coke_jax import errors
+from coke_jax import errors, hosts
 from coke_jax.data import atomic_files
 from coke_jax.storage import checksums, orbax_noise, retention
 
@@ -62,9 +62,17 @@ class Checkpoints:
       )
     if writing or folder.is_dir():
       ocp = orbax_noise.import_orbax()
+      several: dict[str, Any] = {}
+      if hosts.num_processes() > 1:
+        # Only process 0 opens checkpoints. Orbax must not wait for the others.
+        folder.mkdir(parents=True, exist_ok=True)
+        several['multiprocessing_options'] = ocp.options.MultiprocessingOptions(
+          primary_host=0, active_processes={0}
+        )
       options = ocp.CheckpointManagerOptions(
         preservation_policy=self._retention,
-        create=writing,
+        create=writing and not several,
+        **several,
         cleanup_tmp_directories=writing,
         enable_async_checkpointing=False,
         step_prefix='step',

@@ -19,6 +19,7 @@ from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import workdir as workdir_lib
+from coke_jax.training import agreement as agreement_lib
 from coke_jax.training import (
   interruption,
   progress_log,
@@ -26,7 +27,6 @@ from coke_jax.training import (
   train_step,
   writers,
 )
-from coke_jax.training import agreement as agreement_lib
 from coke_jax.training import progress as progress_lib
 from coke_jax.training import setup as setup_lib
 

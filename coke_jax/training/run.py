@@ -1,24 +1,27 @@
 """Trains in a work folder and evaluates the best checkpoint."""
 
+import contextlib
 import logging
 import os
 import time
 from typing import Any
 
+import jax
 import ml_collections
+import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
+from coke_jax import hosts, parallel, tasks
 from coke_jax.data import arrays, graph
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
-from coke_jax.training import budget, loop
+from coke_jax.training import budget, loop, shared_input
 from coke_jax.training import setup as setup_lib
 
 
 def train_and_evaluate(
-  config: ml_collections.ConfigDict,
+  config: ml_collections.ConfigDict | None,
   workdir: str | os.PathLike[str],
   *,
   split: str = 'test',
@@ -29,6 +32,9 @@ def train_and_evaluate(
 
   An interrupted run continues from its last checkpoint. A finished run is only
   evaluated. All input is read and checked before the folder is created.
+
+  If there are several processes, see `hosts`, all of them call this function.
+  Only process 0 uses `config`, `workdir` and `data`.
 
   Args:
     config: the settings. If the folder contains a run, they must equal the
@@ -51,54 +57,40 @@ def train_and_evaluate(
       states the step from which the training will continue.
   """
   started = time.monotonic()
-  config_lib.validate(config)
   if split not in graph.SPLITS:
     raise config_lib.ConfigError(
       f'split is {split!r}: expected train, valid or test'
     )
-  parallel.use_compilation_cache(config.compilation_cache_dir)
   files = workdir_lib.Workdir(workdir)
-  if files.exists:
-    if minutes:
-      config = budget.adopt(config, files.config())
-    with files.locked():
-      files.check_config(config)
-      saved, sources = files.data_and_sources()
-      if data is not None and not arrays.equal(data, saved):
-        raise workdir_lib.WorkdirError(
-          f'{files.folder}: the run here was started with other data: expected '
-          'the same labels and triples in the same order, or another workdir'
-        )
-      data = saved
-      changed = tasks.source_changes(config, sources) if sources else []
-      if changed:
-        raise workdir_lib.WorkdirError(
-          f'{files.folder}: the run here was started with other data:\n  '
-          + '\n  '.join(changed)
-          + '\nNothing was changed. Choose another --workdir, or restore the '
-          'files, or move them away to use the copy of the data in this folder'
-        )
-      print(
-        f'{files.folder}: continuing with the data of this run\n'
-        f'{data.summary()}'
+  exists, sources = False, {}
+  with contextlib.ExitStack() as stack:
+    if hosts.is_main():
+      assert config is not None
+      config_lib.validate(config)
+      parallel.use_compilation_cache(config.compilation_cache_dir)
+      exists = files.exists
+      if exists:
+        if minutes:
+          config = budget.adopt(config, files.config())
+        stack.enter_context(files.locked())
+        data = _data_of_run(config, files, data)
+      elif data is None:
+        data = tasks.read_data(config)
+        sources = tasks.source_digests(config)
+      else:
+        print(data.summary())
+    config, data = shared_input.share(config, data)
+    parallel.use_compilation_cache(config.compilation_cache_dir)
+    if minutes and not hosts.broadcast(exists):
+      choice = budget.choose(
+        config, tasks.make_task(config, data), minutes, started=started
       )
-      setup = setup_lib.Setup(config, tasks.make_task(config, data))
-      return _train_and_evaluate(setup, files, split)
-  if data is None:
-    data = tasks.read_data(config)
-    sources = tasks.source_digests(config)
-  else:
-    sources = {}
-    print(data.summary())
-  if minutes:
-    choice = budget.choose(
-      config, tasks.make_task(config, data), minutes, started=started
-    )
-    print(f'settings for this budget: {choice.reason}')
-    config = choice.config
-  setup = setup_lib.Setup(config, tasks.make_task(config, data))
-  with files.locked():
-    files.create(config, data, sources)
+      print(f'settings for this budget: {choice.reason}')
+      config = shared_input.share_config(choice.config)
+    setup = setup_lib.Setup(config, tasks.make_task(config, data))
+    if hosts.is_main() and not exists:
+      stack.enter_context(files.locked())
+      files.create(config, data, sources)
     return _train_and_evaluate(setup, files, split)
 
 
@@ -122,14 +114,16 @@ def evaluate(
     errors.CokeError: the work folder has no usable checkpoint, or a score is
       NaN or infinite.
   """
-  files = workdir_lib.Workdir(workdir)
-  data, sources = files.data_and_sources()
-  for change in tasks.source_changes(config, sources):
-    logging.warning(
-      '%s: the data of the run are used, not this file: %s',
-      files.folder,
-      change,
-    )
+  files, data = workdir_lib.Workdir(workdir), None
+  if hosts.is_main():
+    data, sources = files.data_and_sources()
+    for change in tasks.source_changes(config, sources):
+      logging.warning(
+        '%s: the data of the run are used, not this file: %s',
+        files.folder,
+        change,
+      )
+  config, data = shared_input.share(config, data)
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, task.data.vocabulary, task.max_length)
   ranker = ranker_lib.Ranker(model, config.evaluate.batch_size)
@@ -162,7 +156,13 @@ def _evaluate(
   if not len(task.data.split(split)):
     print(f'{task.data.name}: the {split} split is empty: nothing to rank')
     return None
-  params, step = files.best_params(parameters.param_shapes(model))
+  shapes = parameters.param_shapes(model)
+  if hosts.is_main():
+    params, step = files.best_params(shapes)
+  else:
+    step = 0
+    params = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
+  params = parallel.broadcast(params)
   started = time.monotonic()
   results = task.evaluate(
     ranker,
@@ -172,11 +172,46 @@ def _evaluate(
     progress=f'ranking {split}',
   )
   seconds = time.monotonic() - started
-  results['step'] = step
+  results['step'] = hosts.broadcast(step)
   # Print before writing, so that a full disk cannot lose the table.
   print(task.format_table(results))
+  if not hosts.is_main():
+    return results
   path = files.write_results(results)
   print(
     f'checkpoint of step {step:,}; ranked in {seconds:.1f} s; written to {path}'
   )
   return results
+
+
+def _data_of_run(
+  config: ml_collections.ConfigDict,
+  files: workdir_lib.Workdir,
+  data: arrays.DataSet | None,
+) -> arrays.DataSet:
+  """Reads the data of an existing run and checks that it can continue.
+
+  Args:
+    config: the settings, which must be those of the run.
+    files: the work folder.
+    data: if it is given, it must equal the data of the run.
+  """
+  files.check_config(config)
+  saved, sources = files.data_and_sources()
+  if data is not None and not arrays.equal(data, saved):
+    raise workdir_lib.WorkdirError(
+      f'{files.folder}: the run here was started with other data: expected '
+      'the same labels and triples in the same order, or another workdir'
+    )
+  changed = tasks.source_changes(config, sources) if sources else []
+  if changed:
+    raise workdir_lib.WorkdirError(
+      f'{files.folder}: the run here was started with other data:\n  '
+      + '\n  '.join(changed)
+      + '\nNothing was changed. Choose another --workdir, or restore the '
+      'files, or move them away to use the copy of the data in this folder'
+    )
+  print(
+    f'{files.folder}: continuing with the data of this run\n{saved.summary()}'
+  )
+  return saved

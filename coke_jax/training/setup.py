@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
+from coke_jax import hosts, parallel, tasks
 from coke_jax.data import batches
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
@@ -84,6 +84,9 @@ class Setup:
       weight_per_row=self.training_set.weight_per_row,
       steps_per_call=settings.steps_per_call,
       chunk_size=chunk_size(settings, self.model.num_entities),
+      update_rows=settings.candidates > 0
+      and settings.optimizer == 'adagrad'
+      and settings.weight_decay == 0,
     )
 
   def validation_is_due(self, step: int) -> bool:
@@ -177,4 +180,7 @@ def build_training_set(
     weight,
     settings.candidates,
     vocabulary.num_entities,
+    parallel.own_rows(settings.batch_size)
+    if hosts.num_processes() > 1
+    else None,
   )

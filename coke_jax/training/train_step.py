@@ -12,7 +12,7 @@ import optax
 from coke_jax import parallel
 from coke_jax.data import batches
 from coke_jax.model import chunked_loss, ensemble, loss, regularization
-from coke_jax.training import train_state
+from coke_jax.training import row_updates, train_state
 
 
 def count_instances(batch: batches.Batch) -> int:
@@ -29,6 +29,7 @@ def make_train_step(
   weight_per_row: float = 1.0,
   steps_per_call: int = 1,
   chunk_size: int = 0,
+  update_rows: bool = False,
 ) -> Callable[
   [train_state.TrainState, list[batches.Batch], jax.Array],
   tuple[train_state.TrainState, dict[str, jax.Array]],
@@ -56,6 +57,9 @@ def make_train_step(
     chunk_size: the number of entities whose logits are computed at a time, see
       `chunked_loss`. It must be 0 if the batches have candidates. Default: 0,
       all entities.
+    update_rows: whether a step only updates the embeddings that its batch uses,
+      see `row_updates`. The batches must have candidates, and the optimizer
+      must be Adagrad without weight decay. Default: no.
 
   Returns:
     A function step(state, steps, key) -> (state, metrics). `state` is
@@ -102,10 +106,17 @@ def make_train_step(
     shared = ('candidates', 'candidate_weight')
     batch |= {name: batch[name][0] for name in shared if name in batch}
     answer_weight = batch.get('answer_weight', 1.0)
+    encoder, before = member, (state.params, state.optimizer_state)
+    chosen = batch['candidates'] if update_rows else jnp.zeros(0, jnp.int32)
+    if update_rows:
+      encoder = row_updates.small_model(member, len(chosen))
+      batch = row_updates.small_batch(batch, member.num_entities)
+      before = row_updates.take(before, chosen, member.num_entities)
+    params, optimizer_state = before
 
     def loss_sum(params: Any) -> tuple[jax.Array, jax.Array]:
       apply = functools.partial(
-        member.apply,
+        encoder.apply,
         {'params': params},
         batch['tokens'],
         batch['mask_position'],
@@ -121,14 +132,12 @@ def make_train_step(
       if not n3_penalty:
         return total, total
       penalties = regularization.n3_penalty(
-        params, batch, member.num_entities, member.pad_id
+        params, batch, encoder.num_entities, encoder.pad_id
       )
       penalty = n3_penalty * (penalties * answer_weight).sum()
       return total + penalty, total
 
-    (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(
-      state.params
-    )
+    (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(params)
     weights = (valid.sum(axis=1) * answer_weight).sum()
     total, rows, weights, gradients = parallel.sum_over_devices(
       (total, valid.any(axis=1).sum(), weights, gradients)
@@ -136,13 +145,13 @@ def make_train_step(
     scale = 1.0 / (rows * weight_per_row)
     gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     updates, optimizer_state = transformation.update(
-      gradients, state.optimizer_state, state.params
+      gradients, optimizer_state, params
     )
-    new = train_state.TrainState(
-      step=state.step + 1,
-      params=optax.apply_updates(state.params, updates),
-      optimizer_state=optimizer_state,
-    )
+    after = (optax.apply_updates(params, updates), optimizer_state)
+    if update_rows:
+      full = (state.params, state.optimizer_state)
+      after = row_updates.put(full, after, chosen, member.num_entities)
+    new = train_state.TrainState(state.step + 1, *after)
     metrics = {
       'loss': total / weights,
       'gradient_norm': optax.tree.norm(gradients),

@@ -53,3 +53,14 @@ def test_changed_triples_are_refused(csv, tmp_path):
 def test_without_config_and_data_it_is_an_error():
   with pytest.raises(coke_jax.CokeError, match='--config'):
     train()
+
+
+def test_a_config_for_another_graph_gets_the_name_of_the_data(csv, tmp_path):
+  config = recipes.for_size(0)
+  config.data.name = 'FB15k-237'
+  train(config, data=csv)
+  saved = small.workdir.Workdir(tmp_path / 'runs' / 'facts').config()
+  assert saved.data.name == 'facts'
+  config.data.kind = 'walks'
+  with pytest.raises(coke_jax.CokeError, match=r"data\.kind is 'walks'"):
+    train(config, data=csv)

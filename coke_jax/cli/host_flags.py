@@ -1,0 +1,52 @@
+"""The flags for training and evaluation in several processes, see `hosts`."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from coke_jax import hosts, progress_bar
+from coke_jax.cli import flag_types
+
+_MODES = ('train', 'evaluate')
+
+TABLE = (
+  flag_types.Flag(
+    'coordinator',
+    _MODES,
+    '',
+    'Address of process 0 and a free port there, such as 10.0.0.1:1234, if '
+    'several processes train together. Default: that of the cluster, if the '
+    'processes were started by Slurm, Open MPI or on a TPU pod.',
+  ),
+  flag_types.Flag(
+    'num_processes',
+    _MODES,
+    0,
+    'Number of processes that train together. Default: that of the cluster, or '
+    'else 1.',
+  ),
+  flag_types.Flag(
+    'process_id',
+    _MODES,
+    -1,
+    'Number of this process, from 0. Process 0 reads and writes all files. '
+    'Default: that of the cluster.',
+  ),
+)
+
+
+@contextlib.contextmanager
+def joined(
+  coordinator: str, num_processes: int, process_id: int
+) -> Iterator[None]:
+  """Connects the processes, and hides the output of all except process 0.
+
+  Arguments and errors are those of `hosts.joined`.
+  """
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(hosts.joined(coordinator, num_processes, process_id))
+    if not hosts.is_main():
+      progress_bar.hide()
+      nothing = stack.enter_context(open(os.devnull, 'w', encoding='utf-8'))
+      stack.enter_context(contextlib.redirect_stdout(nothing))
+    yield

@@ -1,0 +1,326 @@
+"""Connects the processes of one training, on one or several hosts.
+
+JAX's distributed runtime starts the processes and provides a key-value store.
+Process 0 reads and writes all files. If a process is lost, the others would
+wait for it forever. So two threads in each process detect lost processes.
+`_talk` increases a counter in the store every second, and reads the counters of
+the other processes. `_judge` ends the process if another process has failed,
+has been stopped by a signal, or has not counted for `_LOST_SECONDS`. If process
+0 is killed, JAX aborts all other processes at once. So each of them has a small
+guard process, which then prints the reason.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import jax
+
+from coke_jax import errors
+
+_LOST_SECONDS = 40.0
+_POLL_SECONDS = 1.0
+_LEAVE_SECONDS = 15.0  # for the other processes to read why this one ends
+_DAY = 24 * 3600 * 1000  # milliseconds
+_CONTINUE = (
+  'train again with the same command, on any number of hosts, to continue from '
+  'the last checkpoint'
+)
+# Runs beside every process except process 0. It reads a byte before a normal
+# end. Otherwise it tests whether the coordinator in process 0 still exists.
+_GUARD = """
+import socket, sys
+if not sys.stdin.buffer.read(1):
+  host, port = sys.argv[1].rsplit(':', 1)
+  try:
+    socket.create_connection((host.strip('[]'), int(port)), 10).close()
+  except OSError:
+    sys.stderr.write(sys.argv[2] + chr(10))
+"""
+
+
+class HostError(errors.CokeError, RuntimeError):
+  """The processes cannot be connected, or one of them was lost."""
+
+
+class _Group:
+  """The processes of this training. By default there is only this one."""
+
+  num_processes = 1
+  process_id = 0
+  client: Any = None
+  names: tuple[str, ...] = ()
+  calls = 0  # of `broadcast` and `wait_for_all`: equal in all processes
+
+
+def num_processes() -> int:
+  """Returns the number of processes that train together."""
+  return _Group.num_processes
+
+
+def is_main() -> bool:
+  """Returns whether this is process 0, which reads and writes all files."""
+  return _Group.process_id == 0
+
+
+def broadcast(value: Any = None) -> Any:
+  """Returns the value that process 0 passes, in all processes.
+
+  All processes must call this function and `wait_for_all` in the same order.
+
+  Args:
+    value: JSON data. Only that of process 0 is used.
+  """
+  if _Group.num_processes == 1:
+    return value
+  _Group.calls += 1
+  key = f'coke_jax/values/{_Group.calls}'
+  if is_main():
+    _Group.client.key_value_set(key, json.dumps(value))
+    return value
+  return json.loads(_Group.client.blocking_key_value_get(key, _DAY))
+
+
+def wait_for_all() -> None:
+  """Waits until all processes have called this function."""
+  if _Group.num_processes > 1:
+    _Group.calls += 1
+    _Group.client.wait_at_barrier(f'coke_jax_{_Group.calls}', _DAY)
+
+
+@contextlib.contextmanager
+def joined(
+  coordinator: str = '', num_processes: int = 0, process_id: int = -1
+) -> Iterator[None]:
+  """Connects the processes at the start of a `with` block, until its end.
+
+  If the block raises an error in one process, all other processes end with exit
+  status 1 and print this error. If a signal stops one process, all others end
+  with the exit status of this signal.
+
+  Args:
+    coordinator: address of process 0 and a free port there, such as
+      `10.0.0.1:1234`.
+    num_processes: number of processes.
+    process_id: number of this process, from 0.
+      Default of all three: the values of the cluster that JAX detects (TPU
+      pods, Slurm, Open MPI). If there is no cluster, a single process.
+
+  Raises:
+    HostError: the arguments are not valid, or the processes cannot be
+      connected.
+  """
+  if not _start(coordinator, num_processes, process_id):
+    yield
+    return
+  watch = _Watch()
+  try:
+    yield
+    wait_for_all()
+  except BaseException as error:
+    if isinstance(error, jax.errors.JaxRuntimeError):
+      # Probably the consequence of a lost process, which `_judge` will find.
+      time.sleep(_LOST_SECONDS + 5 * _POLL_SECONDS)
+    watch.announce(str(error), getattr(error, 'exit_status', 1))
+    watch.leave()
+    raise
+  watch.leave()
+  jax.distributed.shutdown()
+  _Group.num_processes, _Group.process_id = 1, 0
+
+
+def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
+  """Connects the processes. Returns False if there is only one."""
+  given = (bool(coordinator), num_processes > 0, process_id >= 0)
+  if any(given):
+    if not all(given):
+      raise HostError(
+        '--coordinator, --num-processes and --process-id: expected all three '
+        'or none of them'
+      )
+    if process_id >= num_processes:
+      raise HostError(
+        f'--process-id is {process_id}: expected 0 to {num_processes - 1}, '
+        'because --num-processes is '
+        f'{num_processes}'
+      )
+    if not coordinator.rpartition(':')[2].isdecimal():
+      raise HostError(
+        f'--coordinator is {coordinator!r}: expected an address and a port, '
+        'such as 10.0.0.1:1234'
+      )
+  else:
+    num_processes = _cluster_size()
+  if num_processes == 1:
+    return False
+  for name, value in (
+    ('jax_cpu_collectives_implementation', 'gloo'),
+    ('jax_enable_preemption_service', False),  # It would handle SIGTERM.
+  ):
+    with contextlib.suppress(AttributeError):  # Not in every version of JAX.
+      jax.config.update(name, value)
+  try:
+    if coordinator:
+      jax.distributed.initialize(coordinator, num_processes, process_id)
+    else:
+      jax.distributed.initialize()
+  except (RuntimeError, ValueError) as error:
+    raise HostError(f'the processes cannot be connected: {error}') from error
+  # JAX has no public functions for its key-value store.
+  from jax._src import distributed
+
+  state = distributed.global_state
+  _Group.num_processes, _Group.process_id = (
+    state.num_processes,
+    state.process_id,
+  )
+  client: Any = state.client
+  _Group.client = client
+  own = f'{socket.gethostname()}, pid {os.getpid()}'
+  client.key_value_set(f'coke_jax/names/{state.process_id}', own)
+  _Group.names = tuple(
+    client.blocking_key_value_get(f'coke_jax/names/{number}', _DAY)
+    for number in range(state.num_processes)
+  )
+  return True
+
+
+def _cluster_size() -> int:
+  """Returns the number of processes of the cluster that JAX detects, or 1."""
+  try:
+    from jax._src import clusters
+
+    detect = clusters.ClusterEnv.auto_detect_unset_distributed_params
+    found = detect(None, None, None, None, None, 60)
+    return int(found[1] or 1)
+  except Exception as error:  # A private function of JAX, and the network.
+    logging.warning('no cluster was detected: %s', error)
+    return 1
+
+
+def _describe(process_id: int) -> str:
+  return f'process {process_id} ({_Group.names[process_id]})'
+
+
+class _Watch:
+  """The two threads of this process, and its guard."""
+
+  def __init__(self) -> None:
+    self._over = threading.Event()
+    self._counters: dict[int, str] = {}
+    now = time.monotonic()
+    self._changed = dict.fromkeys(range(_Group.num_processes), now)
+    self._answered = now
+    self._ends: dict[int, tuple[str, int]] = {}
+    self._left: set[int] = set()
+    self._guard: subprocess.Popen[bytes] | None = None
+    if not is_main():
+      from jax._src import distributed
+
+      self._guard = subprocess.Popen(
+        [
+          *(sys.executable, '-E', '-S', '-c', _GUARD),
+          str(distributed.global_state.coordinator_address),
+          f'error: {_describe(_Group.process_id)} ended because '
+          f'{_describe(0)} was lost: {_CONTINUE}',
+        ],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+      )
+    for function in (self._talk, self._judge):
+      threading.Thread(target=function, daemon=True).start()
+
+  def announce(self, text: str, status: int) -> None:
+    """Tells the other processes why this one ends."""
+    self._set('ends', json.dumps([text, status]))
+
+  def leave(self) -> None:
+    """Stops watching. Process 0 waits for the others, which it would abort."""
+    self._set('left', '')
+    end = time.monotonic() + _LEAVE_SECONDS
+    while is_main() and time.monotonic() < end:
+      self._read()
+      if len(self._left) == _Group.num_processes:
+        break
+      time.sleep(0.05)
+    self._over.set()
+    self._dismiss_guard()
+
+  def _set(self, kind: str, value: str) -> None:
+    key = f'coke_jax/watch/{kind}/{_Group.process_id}'
+    with contextlib.suppress(Exception):  # Process 0 has already left.
+      _Group.client.key_value_set(key, value, allow_overwrite=True)
+
+  def _read(self) -> None:
+    """Reads what the processes have set."""
+    try:
+      pairs = _Group.client.key_value_dir_get('coke_jax/watch/')
+    except Exception:  # JAX documents no exception types.
+      return
+    now = self._answered = time.monotonic()
+    for key, value in pairs:
+      kind, number = key.split('/')[-2:]
+      process_id = int(number)
+      if kind == 'left':
+        self._left.add(process_id)
+      elif kind == 'ends':
+        self._ends[process_id] = tuple(json.loads(value))
+      elif self._counters.get(process_id) != value:
+        self._counters[process_id] = value
+        self._changed[process_id] = now
+
+  def _talk(self) -> None:
+    count = 0
+    while not self._over.wait(_POLL_SECONDS):
+      count += 1
+      self._set('counters', str(count))
+      self._read()
+
+  def _judge(self) -> None:
+    while not self._over.wait(_POLL_SECONDS):
+      for process_id, (text, status) in list(self._ends.items()):
+        if process_id != _Group.process_id:
+          name = _describe(process_id)
+          if status > 1:
+            number = signal.Signals(status - 128).name
+            self._end(f'stopped by {number} in {name}: {_CONTINUE}', status)
+          self._end(f'error: {name} ended: {text}', status)
+      now = time.monotonic()
+      if now - self._answered > _LOST_SECONDS:
+        # The store is in process 0.
+        self._end_without(0)
+      for process_id, changed in self._changed.items():
+        lost = self._answered - changed > _LOST_SECONDS
+        if lost and process_id not in self._left:
+          self._end_without(process_id)
+
+  def _end_without(self, process_id: int) -> NoReturn:
+    self._end(
+      f'error: {_describe(process_id)} was lost: no sign of it for '
+      f'{_LOST_SECONDS:.0f} s: {_CONTINUE}',
+      1,
+    )
+
+  def _end(self, text: str, status: int) -> NoReturn:
+    """Ends this process, whose main thread may wait for another process."""
+    self._set('left', '')
+    self._dismiss_guard()
+    with contextlib.suppress(OSError):
+      os.write(2, f'{text}\n'.encode())
+    os._exit(status)
+
+  def _dismiss_guard(self) -> None:
+    if self._guard is not None:
+      with contextlib.suppress(OSError, ValueError):
+        assert self._guard.stdin is not None
+        self._guard.stdin.write(b'.')
+        self._guard.stdin.close()

@@ -1,0 +1,44 @@
+"""Lets all processes save and stop after the same training step."""
+
+import jax
+import numpy as np
+
+from coke_jax import hosts, parallel
+
+
+class Agreement:
+  """What the processes have agreed to do after a call of the train step.
+
+  If there are several processes, every call sends a message to all of them. The
+  message is read after the next call, so that the host does not wait for the
+  devices.
+  """
+
+  def __init__(self) -> None:
+    self._sent: jax.Array | None = None
+
+  def reach(
+    self, saving_is_due: bool, received: int | None
+  ) -> tuple[bool, int]:
+    """Returns what to do after the last call. It is equal in all processes.
+
+    All processes must call this method after every call of the train step.
+
+    Args:
+      saving_is_due: whether a checkpoint is due in this process.
+      received: the number of a signal that this process received, or None.
+
+    Returns:
+      Whether a checkpoint is due in any process, and the number of a signal
+      that any process received, or 0. If there are several processes, these are
+      the values of the call before.
+    """
+    own = (bool(saving_is_due), received or 0)
+    if hosts.num_processes() == 1:
+      return own
+    before = self._sent
+    self._sent = parallel.start_maximum(np.array(own, np.int32))
+    if before is None:
+      return False, 0
+    saving, signal_number = jax.device_get(before)[0].tolist()
+    return bool(saving), signal_number

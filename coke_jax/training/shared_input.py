@@ -1,0 +1,71 @@
+"""Sends settings and data from process 0 to the other processes, see `hosts`.
+
+Only process 0 reads files, so the other hosts need no copy of them.
+"""
+
+import json
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from coke_jax import config as config_lib
+from coke_jax import hosts, parallel
+from coke_jax.data import arrays
+from coke_jax.data import vocabulary as vocabulary_lib
+
+_LABELS = 'labels'
+
+
+def share(
+  config: ml_collections.ConfigDict | None, data: arrays.DataSet | None
+) -> tuple[ml_collections.ConfigDict, arrays.DataSet]:
+  """Returns the settings and data of process 0, in all processes.
+
+  Args:
+    config: the settings in process 0. The others ignore this argument.
+    data: the data set in process 0. The others ignore this argument.
+  """
+  config = share_config(config)
+  if hosts.num_processes() == 1:
+    assert data is not None
+    return config, data
+  name, shapes, packed = '', {}, {}
+  if hosts.is_main():
+    assert data is not None
+    words = data.vocabulary
+    labels = json.dumps([words.entities, words.relations]).encode()
+    packed = {
+      **arrays.to_arrays(data),
+      _LABELS: np.frombuffer(labels, dtype=np.uint8),
+    }
+    shapes = {
+      key: (array.dtype.str, array.shape) for key, array in packed.items()
+    }
+    name = data.name
+  name, shapes = hosts.broadcast([name, shapes])
+  if not hosts.is_main():
+    packed = {
+      key: np.empty(shape, dtype) for key, (dtype, shape) in shapes.items()
+    }
+  received: dict[str, Any] = {
+    key: parallel.broadcast(packed[key]) for key in shapes
+  }
+  entities, relations = json.loads(received.pop(_LABELS).tobytes())
+  words = vocabulary_lib.Vocabulary(tuple(entities), tuple(relations))
+  return config, arrays.from_arrays(name, words, received)
+
+
+def share_config(
+  config: ml_collections.ConfigDict | None,
+) -> ml_collections.ConfigDict:
+  """Returns the settings of process 0, in all processes.
+
+  Args:
+    config: the settings in process 0. The others ignore this argument.
+  """
+  if hosts.num_processes() == 1:
+    assert config is not None
+    return config
+  own = config.to_dict() if hosts.is_main() and config is not None else None
+  return config_lib.from_dict(hosts.broadcast(own))

@@ -1,0 +1,22 @@
+"""WN18RR (Dettmers et al., 2018) on two CPU cores.
+
+python -m coke_jax.main --config=configs/wn18rr_cpu.py
+
+The model has no blocks: it is ComplEx with the N3 penalty. The settings go
+beyond the paper; see docs/learning.md. The graph is downloaded from
+https://github.com/TimDettmers/ConvE.
+"""
+
+import ml_collections
+
+from coke_jax import recipes
+
+
+def get_config() -> ml_collections.ConfigDict:
+  config = recipes.factorization()
+  config.data.name = 'WN18RR'
+  config.model.hidden_size = 512
+  config.train.n3_penalty = 0.1
+  config.train.num_epochs = 30.0
+  config.train.validate_every_epochs = 10.0
+  return config
