@@ -395,8 +395,8 @@ def test_two_at_once(
   barrier = threading.Barrier(2)
   fetch = downloads.fetch
 
-  def fetch_together(address: str, path: pathlib.Path) -> None:
-    fetch(address, path)
+  def fetch_together(address: str, path: pathlib.Path, most: int) -> None:
+    fetch(address, path, most)
     if address.endswith('test.txt'):
       barrier.wait(timeout=30)
 
