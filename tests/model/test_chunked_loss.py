@@ -63,10 +63,12 @@ def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
     np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize('rows', ['instance', 'query'])
-def test_training_is_the_same_in_chunks(rows):
+@pytest.mark.parametrize(('rows', 'members'), [('instance', 1), ('query', 2)])
+def test_training_is_the_same_in_chunks(rows, members):
   """Compares two steps with dropout."""
-  config = small.config(train={'rows': rows}, model={'output_dropout': 0.1})
+  config = small.config(
+    train={'rows': rows}, model={'output_dropout': 0.1, 'num_members': members}
+  )
   graph = small.random_graph()
   states = []
   for chunk in (-1, 7):
