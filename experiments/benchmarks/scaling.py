@@ -15,10 +15,12 @@ import dataclasses
 
 from experiments.benchmarks import flops
 
-# Bytes per parameter in a step: the parameters and two moments of Adam, then
-# the gradient and its parts. Measured with the compiler's memory analysis.
+# Bytes per parameter in a step: the parameters and two moments of Adam, or one
+# sum of Adagrad, then the gradient and its parts. Measured with the compiler's
+# memory analysis.
 STATE_BYTES = 12
 GRADIENT_BYTES = 8
+ADAGRAD_STATE_BYTES = 8
 # The optimizer reads parameters, moments and gradient, and writes all but the
 # gradient. Computing the gradient writes and reads it about twice.
 TRAFFIC_BYTES = 28 + 16
@@ -77,6 +79,8 @@ class Shape:
     layers: number of blocks.
     candidates: entities in the softmax of a step. 0: all entities.
     relations: number of relations.
+    adagrad: whether the optimizer is Adagrad. With candidates, a step then only
+      reads and updates the embeddings of the candidates.
   """
 
   entities: int
@@ -85,6 +89,7 @@ class Shape:
   layers: int = 0
   candidates: int = 0
   relations: int = 822
+  adagrad: bool = False
 
   @property
   def parameters(self) -> int:
@@ -94,6 +99,21 @@ class Shape:
       embeddings * self.width
       + self.entities
       + 8 * self.layers * (self.width**2)
+    )
+
+  @property
+  def updated(self) -> int:
+    """The number of parameters that a step changes."""
+    if not (self.adagrad and self.candidates):
+      return self.parameters
+    entities = min(self.candidates, self.entities)
+    return dataclasses.replace(self, entities=entities).parameters
+
+  @property
+  def state_bytes(self) -> int:
+    """The bytes of a state: the parameters and the optimizer's arrays."""
+    return self.parameters * (
+      ADAGRAD_STATE_BYTES if self.adagrad else STATE_BYTES
     )
 
   def logits_bytes(self, machine: Machine) -> int:
@@ -111,9 +131,8 @@ def memory(shape: Shape, machine: Machine) -> float:
   logits = shape.logits_bytes(machine)
   if shape.in_chunks(machine):
     logits = CHUNK_BYTES
-  return (
-    STATE_BYTES + GRADIENT_BYTES
-  ) * shape.parameters + LOGITS_COPIES * logits
+  gradient = GRADIENT_BYTES * shape.updated
+  return shape.state_bytes + gradient + LOGITS_COPIES * logits
 
 
 def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
@@ -134,10 +153,10 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
     model = flops.Shape(0, shape.layers, shape.width, 2 * shape.width)
     operations += model.training(LENGTH)
   products = rows * operations / (COMPUTE_SHARE * machine.flops)
-  traffic = TRAFFIC_BYTES * shape.parameters
+  traffic = TRAFFIC_BYTES * shape.updated
   traffic += LOGITS_PASSES * shape.logits_bytes(machine)
   moved = traffic / (MEMORY_SHARE * machine.bandwidth)
-  gradient = 4 * shape.parameters
+  gradient = 4 * shape.updated
   exchange = 0.0
   own = machine.devices // machine.hosts
   if own > 1:
@@ -162,6 +181,10 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
 SETTINGS = {
   'FB15k-237, paper': (Shape(14_541, 256, 512, 12, relations=237), 272_115),
   '500,000 entities': (Shape(500_000, 128, 1024), 2_000_000),
+  'Wikidata5M, 65,536 candidates, Adagrad': (
+    Shape(4_594_485, 128, 1024, candidates=65_536, adagrad=True),
+    20_614_279,
+  ),
   'Wikidata5M, 65,536 candidates': (
     Shape(4_594_485, 128, 1024, candidates=65_536),
     20_614_279,
@@ -205,13 +228,19 @@ def main() -> None:
   parser.add_argument('--batch', type=int, default=1024, help='B')
   parser.add_argument('--layers', type=int, default=0, help='blocks')
   parser.add_argument('--candidates', type=int, default=0, help='0: all')
+  parser.add_argument('--adagrad', action='store_true', help='not Adam')
   parser.add_argument('--triples', type=int, help='default: 4 V')
   given = parser.parse_args()
   if not given.entities:
     print(table(SETTINGS))
     return
   shape = Shape(
-    given.entities, given.width, given.batch, given.layers, given.candidates
+    given.entities,
+    given.width,
+    given.batch,
+    given.layers,
+    given.candidates,
+    adagrad=given.adagrad,
   )
   print(table({'setting': (shape, given.triples or 4 * given.entities)}))
 

@@ -1,5 +1,6 @@
 """Tests of the scripts about large graphs, with small ones."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -76,3 +77,8 @@ def test_larger_models_take_more_memory_and_time():
   # Chunks of 64 MiB instead of 10 GB of logits.
   state = 20 * one.parameters
   assert scaling.memory(one, scaling.MACHINES[0]) == state + 2**27
+  few = dataclasses.replace(one, candidates=1000, adagrad=True)
+  # The state, then the gradient of the candidates and their logits.
+  assert scaling.memory(few, scaling.MACHINES[0]) == pytest.approx(
+    8 * one.parameters, rel=0.02
+  )
