@@ -10,6 +10,8 @@ unbiased estimate of the sum over all entities.
 
 import numpy as np
 
+from coke_jax.data import grouping
+
 # Minimum share of the sampled entities among the candidates.
 _MIN_SAMPLED = 0.25
 
@@ -44,7 +46,7 @@ def sample_candidates(
   distinct = answers[answers >= 0]
   if known is not None:
     distinct = np.concatenate([distinct, known.ravel()])
-  distinct = np.unique(distinct)
+  distinct = grouping.distinct_values(distinct)
   while size < num_entities and len(distinct) > (1 - _MIN_SAMPLED) * size:
     size *= 2
   size = min(size, num_entities)
@@ -52,12 +54,12 @@ def sample_candidates(
   weight = np.ones(size, np.float32)
   if len(sampled):
     weight[len(distinct) :] = (num_entities - len(distinct)) / len(sampled)
-  index = np.full(num_entities, -1, np.int32)
-  index[distinct] = np.arange(len(distinct))
+  # A search, because a table of all entities would be slower with millions.
+  index = np.searchsorted(distinct, answers).astype(np.int32)
   return {
     'candidates': np.concatenate([distinct, sampled]).astype(np.int32)[None],
     'candidate_weight': weight[None],
-    'answers': np.where(answers >= 0, index[answers], answers),
+    'answers': np.where(answers >= 0, index, answers),
   }
 
 
@@ -77,5 +79,6 @@ def _sample_others(
   found = np.zeros(0, np.int64)
   while len(found) < count:
     drawn = generator.integers(0, num_entities, 2 * count)
-    found = np.unique(np.concatenate([found, drawn[others[drawn]]]))
+    found = np.concatenate([found, drawn[others[drawn]]])
+    found = grouping.distinct_values(found)
   return generator.permutation(found)[:count]

@@ -111,9 +111,7 @@ class Queries:
       counts = part.num_answers[rows]
       answers = part.indices[grouping.ranges(part.indptr[rows], counts)]
       pairs.append(np.repeat(group, counts) * num_entities + answers)
-    # NumPy 2.4 finds unique values by hashing, which is slower here than
-    # sorting. With return_index=True, it sorts.
-    found, _ = np.unique(np.concatenate(pairs), return_index=True)
+    found = grouping.distinct_values(np.concatenate(pairs))
     counts = np.bincount(found // num_entities, minlength=finder.num_groups)
     return entity_sets.EntitySets(
       finder.group.astype(np.int32),
