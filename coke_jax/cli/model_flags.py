@@ -58,7 +58,7 @@ TABLE = (
     'side',
     ('similar',),
     'head',
-    'Side of the entities in a sequence with --relation.',
+    'Side of the entity in the sequence with --relation.',
     ('head', 'tail'),
   ),
   flag_types.Flag(

@@ -26,7 +26,7 @@ class Restriction:
     new_only: whether known answers are removed. Default: no.
     exclude_own: whether the entity of the question is removed. Default: no.
     type_matching: whether the candidates are limited to entities that occur in
-      a known fact with the relation next to `?`, on the side of `?`. Default:
+      the place of `?` in a known fact with the relation next to `?`. Default:
       no.
     candidates: int64 [M], the entity ids that the candidates are limited to.
       Default: all entities.
@@ -100,7 +100,7 @@ class KnownAnswers:
     question: questions_lib.Question,
     splits: tuple[str, ...] = graph.SPLITS,
   ) -> np.ndarray:
-    """Finds the entities that occur with the relation next to `?`.
+    """Finds the entities that occur in the place of `?` in known facts.
 
     Args:
       question: the question.
@@ -108,8 +108,8 @@ class KnownAnswers:
         are always used.
 
     Returns:
-      int32 [M], sorted ids of the entities that occur in a fact of the splits
-      with the relation next to `?`, on the side of `?`.
+      int32 [M], sorted ids of the entities that occur in the place of `?` in a
+      fact of the splits with the relation next to `?`.
     """
     relation = question.relations[-1]
     if question.side == 'head':

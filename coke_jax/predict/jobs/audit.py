@@ -82,7 +82,8 @@ def audit(
       splits.
     expected: the maximum number of entities in `expected_tails` and
       `expected_heads`.
-    entities: ids of entities, one of which each fact contains. Default: all.
+    entities: ids of entities. Only facts with one of them are audited. Default:
+      all facts are audited.
     progress: whether to show a progress bar.
 
   Returns:
