@@ -15,8 +15,8 @@ TABLE = (
     _MODES,
     '',
     'Address of process 0 and a free port there, such as 10.0.0.1:1234, if '
-    'several processes train together. Default: that of the cluster, if the '
-    'processes were started by Slurm, Open MPI or on a TPU pod.',
+    'several processes train together. Default: the address in the cluster, if '
+    'the processes were started by Slurm, Open MPI or on a TPU pod.',
   ),
   flag_types.Flag(
     'num_processes',

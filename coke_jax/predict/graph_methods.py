@@ -140,8 +140,8 @@ class GraphMethods:
 
     The score of a tail is its log-probability, plus the logarithm of the number
     of known tails of its head and relation. If there is only one known tail, a
-    negative term is added. It is low if few facts of the relation have a single
-    tail, see `coke_jax.predict.jobs.audit`. The score of the head is computed
+    negative term is added. This term is low if few facts of the relation have a
+    single tail, see `coke_jax.predict.jobs.audit`. The head's score is computed
     in the same way. Facts are ordered by the mean of both scores. Each distinct
     question is scored once.
 

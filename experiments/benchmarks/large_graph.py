@@ -2,17 +2,18 @@
 
     python -m experiments.benchmarks.large_graph --folder=/tmp/large
 
-Each graph is made here: four triples per entity, 822 relations, labels such as
-`Q123` and `P31`, and degrees that follow a power law. One entity, the hub, is
-the tail of a tenth of the triples, all with the same relation. With 5 million
-entities, there are 20 million triples and a hub of 2 million. `rank` ranks the
-heads and tails of 1,000 test triples and `answer` answers 100 questions, both
-with untrained parameters. `filter` finds the known answers of 10,000 lines of
-the hub, which have all facts of the hub as known answers.
+The script makes each graph. A graph has four triples per entity, 822 relations,
+labels such as `Q123` and `P31`, and degrees that follow a power law. One
+entity, the hub, is the tail of a tenth of the triples, all with the same
+relation. With 5 million entities, there are 20 million triples, and the hub is
+the tail of 2 million of them. `rank` ranks the heads and tails of 1,000 test
+triples and `answer` answers 100 questions, both with untrained parameters.
+`filter` finds the known answers of 10,000 lines of the hub, which have all
+facts of the hub as known answers.
 
-Each part runs in its own process, so its peak memory is its own. A part that
-needs the graph reads it from the cache of the package. CPU seconds are those of
-all threads. On a busy machine, wall seconds say little.
+Each part runs in its own process, so the peak memory of each part is known. A
+part that needs the graph reads it from the cache of the package. CPU seconds
+are those of all threads. On a busy machine, wall seconds say little.
 """
 
 import argparse

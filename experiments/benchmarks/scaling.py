@@ -1,11 +1,11 @@
-"""Computes the memory and time of a training step on paper.
+"""Estimates the memory and time of a training step with formulas.
 
     python -m experiments.benchmarks.scaling
     python -m experiments.benchmarks.scaling --entities 4600000 --width 128
 
-The formulas are those of docs/guides/scaling.md. Memory is exact up to a tenth
-for models whose parameters are mostly embeddings. Times are estimates from
-published rates, of which only a share is reached.
+docs/guides/scaling.md explains the formulas. For models whose parameters are
+mostly embeddings, the error of the memory is at most a tenth. Times are
+estimated from a share of the published rates.
 
 Letters: V entities, D width, B rows of a batch, n devices, P parameters.
 """
@@ -141,8 +141,8 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
   Returns:
     A dictionary of `products`, `memory` and `exchange`, the seconds of the
     matrix products, of reading and writing memory, and of adding up the
-    gradients of all devices. `step` is the greater of the first two, plus the
-    third.
+    gradients of all devices. `step` is the greater of `products` and `memory`,
+    plus `exchange`.
   """
   scored = shape.candidates or shape.entities
   chunks = shape.in_chunks(machine)
