@@ -31,7 +31,7 @@ def prepare(argv: list[str]) -> list[str]:
   `--config` is moved before its overrides. The name of a built-in config is
   replaced by the path of its file. Without `--config`, the settings of an
   existing `--workdir` are used. Dashes in flag names become underscores. In the
-  delimiters of data files, `flags.unescape` replaces the escape for a tab.
+  delimiters of data files, the escape for a tab becomes a tab.
 
   Args:
     argv: the program and its arguments, after `subcommands.expand`.

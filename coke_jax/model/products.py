@@ -1,8 +1,8 @@
 """Products of the encoder that are fast on every device.
 
 Operands are float32 or bfloat16. Products of bfloat16 accumulate in float32.
-The gradients are written by hand, because XLA computes the gradients from
-automatic differentiation slowly.
+The gradients are written by hand, because XLA runs them faster than the
+gradients of automatic differentiation.
 
 Shapes use the letters of `block`.
 """
@@ -100,9 +100,9 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Computes the attention-weighted sums of values.
 
-  The products here and in the gradient have H as their last axis. With
-  automatic differentiation, the last axis would be K, which is only 3 for
-  triples. Then XLA on a CPU would take ten times as long.
+  The results of the products that contain the axis H have it as their last
+  axis. With automatic differentiation, the last axis would be K, which is only
+  3 for triples. Then XLA on a CPU would take ten times as long.
 
   Args:
     weights: float32 [B, Q, K, A].

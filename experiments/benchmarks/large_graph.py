@@ -13,7 +13,7 @@ facts of the hub as known answers.
 
 Each part runs in its own process, so the peak memory of each part is known. A
 part that needs the graph reads it from the cache of the package. CPU seconds
-are those of all threads. On a busy machine, wall seconds say little.
+are those of all threads. On a busy machine, wall seconds are not meaningful.
 """
 
 import argparse

@@ -55,7 +55,7 @@ def example(tmp_path):
 
 
 def test_a_large_graph_is_read_from_the_cache(tmp_path, example, monkeypatch):
-  """Here, every graph counts as large."""
+  """In this test, every graph is large enough for the cache."""
 
   def read():
     return graph_cache.read_graph_cached(
