@@ -104,6 +104,9 @@ def default_config() -> ml_collections.ConfigDict:
   model.output_dropout = 0.0
   # Initial standard deviation of embeddings.
   model.embedding_stddev = 0.02
+  # Initial standard deviation of the relation factors of the composition. It
+  # has no effect without a composition.
+  model.composition_stddev = 1.0
   # Initial standard deviation of kernels. 0: 1 / sqrt(size of the input).
   model.kernel_stddev = 0.02
   # Number of models that are trained side by side from different initial

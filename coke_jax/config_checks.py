@@ -97,7 +97,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
     '0 <= input_dropout < 1, or a negative number to use the value of '
     'model.dropout',
   )
-  expect('model.embedding_stddev', model.embedding_stddev > 0, 'above 0')
+  for field in ('embedding_stddev', 'composition_stddev'):
+    expect(f'model.{field}', model[field] > 0, 'above 0')
   expect('model.kernel_stddev', model.kernel_stddev >= 0, 'at least 0')
   expect(
     'model.composition',

@@ -3,11 +3,10 @@
 JAX's distributed runtime starts the processes and provides a key-value store.
 Process 0 reads and writes all files. If a process is lost, the others would
 wait for it forever. So two threads in each process detect lost processes.
-`_talk` increases a counter in the store every second, and reads the counters of
-the other processes. `_judge` ends the process if another process has failed,
-has been stopped by a signal, or has not counted for `_LOST_SECONDS`. If process
-0 is killed, JAX aborts all other processes at once. So each of them has a small
-guard process, which then prints the reason.
+`_talk` increases a counter in the store and reads the counters of the others.
+`_judge` ends the process if another process has failed, has been stopped by a
+signal, or has not counted for `_LOST_SECONDS`. If process 0 is killed, JAX
+aborts the others. `host_guard` then prints the reason.
 """
 
 import contextlib
@@ -16,8 +15,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,7 +22,7 @@ from typing import Any, NoReturn
 
 import jax
 
-from coke_jax import errors
+from coke_jax import errors, host_guard
 
 _LOST_SECONDS = 40.0
 _POLL_SECONDS = 1.0
@@ -35,17 +32,6 @@ _CONTINUE = (
   'train again with the same command, on any number of hosts, to continue from '
   'the last checkpoint'
 )
-# Runs beside every process except process 0. It reads a byte before a normal
-# end. Otherwise it tests whether the coordinator in process 0 still exists.
-_GUARD = """
-import socket, sys
-if not sys.stdin.buffer.read(1):
-  host, port = sys.argv[1].rsplit(':', 1)
-  try:
-    socket.create_connection((host.strip('[]'), int(port)), 10).close()
-  except OSError:
-    sys.stderr.write(sys.argv[2] + chr(10))
-"""
 
 
 class HostError(errors.CokeError, RuntimeError):
@@ -53,7 +39,7 @@ class HostError(errors.CokeError, RuntimeError):
 
 
 class _Group:
-  """The processes of this training. By default there is only this one."""
+  """The processes of this training. Default: only this one."""
 
   num_processes = 1
   process_id = 0
@@ -150,8 +136,7 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
     if process_id >= num_processes:
       raise HostError(
         f'--process-id is {process_id}: expected 0 to {num_processes - 1}, '
-        'because --num-processes is '
-        f'{num_processes}'
+        f'because --num-processes is {num_processes}'
       )
     if not coordinator.rpartition(':')[2].isdecimal():
       raise HostError(
@@ -179,10 +164,8 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
   from jax._src import distributed
 
   state = distributed.global_state
-  _Group.num_processes, _Group.process_id = (
-    state.num_processes,
-    state.process_id,
-  )
+  _Group.num_processes = state.num_processes
+  _Group.process_id = state.process_id
   client: Any = state.client
   _Group.client = client
   own = f'{socket.gethostname()}, pid {os.getpid()}'
@@ -222,19 +205,14 @@ class _Watch:
     self._answered = now
     self._ends: dict[int, tuple[str, int]] = {}
     self._left: set[int] = set()
-    self._guard: subprocess.Popen[bytes] | None = None
+    self._guard: host_guard.Guard | None = None
     if not is_main():
       from jax._src import distributed
 
-      self._guard = subprocess.Popen(
-        [
-          *(sys.executable, '-E', '-S', '-c', _GUARD),
-          str(distributed.global_state.coordinator_address),
-          f'error: {_describe(_Group.process_id)} ended because '
-          f'{_describe(0)} was lost: {_CONTINUE}',
-        ],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
+      self._guard = host_guard.Guard(
+        str(distributed.global_state.coordinator_address),
+        f'error: {_describe(_Group.process_id)} ended because {_describe(0)} '
+        f'was lost: {_CONTINUE}',
       )
     for function in (self._talk, self._judge):
       threading.Thread(target=function, daemon=True).start()
@@ -253,7 +231,8 @@ class _Watch:
         break
       time.sleep(0.05)
     self._over.set()
-    self._dismiss_guard()
+    if self._guard is not None:
+      self._guard.dismiss()
 
   def _set(self, kind: str, value: str) -> None:
     key = f'coke_jax/watch/{kind}/{_Group.process_id}'
@@ -313,14 +292,8 @@ class _Watch:
   def _end(self, text: str, status: int) -> NoReturn:
     """Ends this process, whose main thread may wait for another process."""
     self._set('left', '')
-    self._dismiss_guard()
+    if self._guard is not None:
+      self._guard.dismiss()
     with contextlib.suppress(OSError):
       os.write(2, f'{text}\n'.encode())
     os._exit(status)
-
-  def _dismiss_guard(self) -> None:
-    if self._guard is not None:
-      with contextlib.suppress(OSError, ValueError):
-        assert self._guard.stdin is not None
-        self._guard.stdin.write(b'.')
-        self._guard.stdin.close()

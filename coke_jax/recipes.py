@@ -57,6 +57,7 @@ def factorization() -> ml_collections.ConfigDict:
   train.batch_size = 512
   train.candidates = 4096
   model.embedding_stddev = 0.01
+  model.composition_stddev = 0.01
   train.num_epochs = 20.0
   train.optimizer = 'adagrad'
   train.learning_rate = 0.1

@@ -209,6 +209,7 @@ def build_model(
     ),
     output_dropout=settings.output_dropout,
     embedding_stddev=settings.embedding_stddev,
+    composition_stddev=settings.composition_stddev,
     kernel_stddev=settings.kernel_stddev,
   )
   if settings.num_members == 1:

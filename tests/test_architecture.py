@@ -18,6 +18,7 @@ LEVELS = (
   {'storage', 'evaluate', 'recipes', 'builtin_configs'},
   {'data', 'parallel', 'config'},
   {'config_checks', 'hosts'},
+  {'host_guard'},
   {'model', 'errors', 'progress_bar', 'version'},
 )
 # Exceptions, in which both packages have the same level: (importing, imported).

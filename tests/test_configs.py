@@ -28,11 +28,14 @@ CONFIGS = {
   'nations': ('Nations', 2.36),
   'own_graph': ('mine', 1.09),
   'pathquery_fb': ('PathQueryFB', 22.52),
+  'pathquery_fb_cpu': ('PathQueryFB', 19.84),
   'pathquery_wn': ('PathQueryWN', 13.14),
+  'pathquery_wn_cpu': ('PathQueryWN', 10.46),
   'umls': ('UMLS', 2.44),
   'wikidata5m': ('Wikidata5M', 593.11),
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
+  'wn18rr_cpu': ('WN18RR', 21.03),
 }
 # Name of the config -> number of blocks, dropout, target mass and epochs. Those
 # for path queries are from the authors' implementation, others from the paper.

@@ -85,8 +85,8 @@ class DeviceCall:
     def on_hosts(
       params: Any, batch: DeviceBatch, _: None
     ) -> tuple[DeviceBatch, tuple[()]]:
-      _, results = on_device(params, batch, None)
-      return parallel.gather_over_devices(results), ()
+      nothing, results = on_device(params, batch, None)
+      return parallel.gather_over_devices(results), nothing
 
     self._several = hosts.num_processes() > 1
     chosen: Any = on_hosts if self._several else on_device

@@ -6,8 +6,7 @@ Dimensions in shapes:
   V  entities
 
 As in the authors' implementation, GELU is exact, and dropout is drawn for each
-attention weight separately. `layers` lists more differences from Flax's
-defaults.
+attention weight. `layers` lists more differences from Flax's defaults.
 
 Parameters, attention scores, layer norms and softmaxes are float32. Products
 with weights and embeddings have operands of type `dtype` and accumulate in
@@ -50,6 +49,7 @@ class CoKE(nn.Module):
     input_dropout: dropout rate on the first block's input. Default: `dropout`.
     output_dropout: dropout rate on the result of `query_embedding`.
     embedding_stddev: initial standard deviation of embeddings.
+    composition_stddev: initial standard deviation of relation factors.
     kernel_stddev: initial standard deviation of kernels, see `layers.Product`.
   """
 
@@ -71,6 +71,7 @@ class CoKE(nn.Module):
   input_dropout: float | None = None
   output_dropout: float = 0.0
   embedding_stddev: float = 0.02
+  composition_stddev: float = 1.0
   kernel_stddev: float = 0.02
 
   def setup(self) -> None:  # noqa: D102
@@ -88,7 +89,7 @@ class CoKE(nn.Module):
     if self.composition:
       self.composition_embedding = self.param(
         'composition_embedding',
-        layers.initializer(1.0),
+        layers.initializer(self.composition_stddev),
         (2 * num_relations, width),
       )
     if self.relation_directions:

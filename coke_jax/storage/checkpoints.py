@@ -7,8 +7,7 @@ training  the rest of the training state, which is needed to resume
 metadata  a small JSON object
 
 If a byte of an array file is flipped, orbax restores a wrong number without an
-error. Hence the metadata lists the SHA-256 of every file and of every item's
-arrays. A damaged file is detected before orbax opens it.
+error. Hence the metadata lists the SHA-256 of every file and of every item.
 """
 
 import json
@@ -36,7 +35,7 @@ class CheckpointError(errors.CokeError, RuntimeError):
 
 
 class Checkpoints:
-  """The checkpoints in a folder. Use it as a context manager."""
+  """The checkpoints in a folder, used as a context manager."""
 
   def __init__(self, folder: pathlib.Path, *, writing: bool, run: str = ''):
     """Opens a folder of checkpoints.
@@ -62,22 +61,17 @@ class Checkpoints:
       )
     if writing or folder.is_dir():
       ocp = orbax_noise.import_orbax()
-      several: dict[str, Any] = {}
-      if hosts.num_processes() > 1:
-        # Only process 0 opens checkpoints. Orbax must not wait for the others.
-        folder.mkdir(parents=True, exist_ok=True)
-        several['multiprocessing_options'] = ocp.options.MultiprocessingOptions(
-          primary_host=0, active_processes={0}
-        )
       options = ocp.CheckpointManagerOptions(
         preservation_policy=self._retention,
-        create=writing and not several,
-        **several,
+        create=False,
+        **orbax_noise.process_options(hosts.num_processes()),
         cleanup_tmp_directories=writing,
         enable_async_checkpointing=False,
         step_prefix='step',
       )
       try:
+        if writing:
+          folder.mkdir(parents=True, exist_ok=True)
         self._manager = ocp.CheckpointManager(
           self._folder,
           options=options,
@@ -104,8 +98,8 @@ class Checkpoints:
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
     """Writes a checkpoint, or only its metadata if the step has one already.
 
-    Then deletes all checkpoints except the newest two and the best one.
-    Damaged checkpoints found by `latest` are moved to `damaged_checkpoints`.
+    Then deletes all checkpoints except the newest two and the best one, and
+    moves checkpoints that `latest` found damaged to `damaged_checkpoints`.
 
     Args:
       step: the step of the checkpoint.
@@ -143,9 +137,8 @@ class Checkpoints:
       described = {**described, 'files': listed}
       if described != old:
         text = json.dumps(_signed(described))
-        with atomic_files.whole_file(
-          self._place(step, *_METADATA)
-        ) as unfinished:
+        place = self._place(step, *_METADATA)
+        with atomic_files.whole_file(place) as unfinished:
           unfinished.write_text(text, encoding='utf-8')
     except CheckpointError:
       raise
@@ -159,8 +152,8 @@ class Checkpoints:
     """Returns the newest usable state and its metadata.
 
     Args:
-      template: trees of arrays, or of their shapes and dtypes, for the items
-        to restore: `params` alone, or `params` and `training`.
+      template: trees of arrays or of shapes and dtypes, for the items to
+        restore: `params`, or `params` and `training`.
 
     Returns:
       The state, then the metadata. None if there are no checkpoints.
@@ -168,8 +161,7 @@ class Checkpoints:
     Raises:
       CheckpointError: there are checkpoints, but none is usable.
     """
-    steps = self.steps()
-    for step in steps:
+    for step in (steps := self.steps()):
       try:
         return self._restore(step, template)
       except CheckpointError as error:

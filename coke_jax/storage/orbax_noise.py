@@ -21,6 +21,18 @@ def import_orbax() -> Any:
   return orbax.checkpoint
 
 
+def process_options(num_processes: int) -> dict[str, Any]:
+  """Returns options for a `CheckpointManager` that only process 0 creates.
+
+  If there are several processes, orbax would otherwise wait for all of them.
+  """
+  if num_processes == 1:
+    return {}
+  options = import_orbax().options
+  only = options.MultiprocessingOptions(primary_host=0, active_processes={0})
+  return {'multiprocessing_options': only}
+
+
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
   """Hides the log messages of orbax. Each of its threads logs an error."""

@@ -8,13 +8,11 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Iterator
 
 import jax
 import numpy as np
 
 from coke_jax import errors, hosts, parallel
-from coke_jax.data import batches
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.storage import checkpoints as checkpoints_lib
@@ -172,7 +170,7 @@ class Trainer:
     first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
     before: dict[str, jax.Array] = {}
     while not progress.finished:
-      for steps in self._calls_of_epoch():
+      for steps in self.setup.calls(progress.step):
         with first_call:
           self._state, metrics = self.setup.train_step(self._state, steps, key)
         first_call = contextlib.nullcontext()
@@ -205,29 +203,10 @@ class Trainer:
         if hosts.num_processes() == 1:
           self._watch.check()
         elif stop:
-          hosts.wait_for_all()  # Process 0 has saved.
+          hosts.wait_for_all()  # Wait until process 0 has saved.
           raise interruption.Interruption(stop)
         if progress.finished:
           break
-
-  def _calls_of_epoch(self) -> Iterator[list[batches.Batch]]:
-    """Yields the batches of each call in the rest of the epoch.
-
-    A call ends after each step for which a record or a validation is due.
-    """
-    done = self.progress.step
-    log_every = self.setup.config.train.log_every_steps
-
-    def ends(number: int) -> bool:
-      step = done + number
-      return step % log_every == 0 or self.setup.validation_is_due(step)
-
-    epoch, first = divmod(done, self.setup.steps_per_epoch)
-    return batches.chunks(
-      self.setup.training_set.epoch(epoch, first),
-      self.setup.config.train.steps_per_call,
-      ends,
-    )
 
   def _check_steps(self) -> None:
     """Raises TrainingError unless all losses and gradients are finite."""

@@ -1,7 +1,7 @@
 """Builds the model, training set, optimizer and train step from a config."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_collections
@@ -87,6 +87,27 @@ class Setup:
       update_rows=settings.candidates > 0
       and settings.optimizer == 'adagrad'
       and settings.weight_decay == 0,
+    )
+
+  def calls(self, done: int) -> Iterator[list[batches.Batch]]:
+    """Yields the batches of each call of the train step in the current epoch.
+
+    A call ends after each step for which a record or a validation is due.
+
+    Args:
+      done: the number of steps done.
+    """
+    log_every = self.config.train.log_every_steps
+
+    def ends(number: int) -> bool:
+      step = done + number
+      return step % log_every == 0 or self.validation_is_due(step)
+
+    epoch, first = divmod(done, self.steps_per_epoch)
+    return batches.chunks(
+      self.training_set.epoch(epoch, first),
+      self.config.train.steps_per_call,
+      ends,
     )
 
   def validation_is_due(self, step: int) -> bool:

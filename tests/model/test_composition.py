@@ -366,6 +366,7 @@ def test_instances_and_queries_have_the_same_gradient():
     ('model.output_dropout', 1.0),
     ('model.input_dropout', 1.5),
     ('model.embedding_stddev', 0.0),
+    ('model.composition_stddev', 0.0),
     ('model.kernel_stddev', -1.0),
     ('model.composition', 'quaternion'),
     ('model.num_members', 0),
