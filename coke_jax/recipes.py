@@ -84,12 +84,12 @@ def paths() -> ml_collections.ConfigDict:
   model.dtype = 'bfloat16'
   train.batch_size = 512
   train.candidates = 4096
-  train.num_epochs = 1.2
+  train.num_epochs = 0.4
   train.learning_rate = 1e-3
   train.embedding_learning_rate_factor = 10.0
   train.target_mass = 1.0
   train.steps_per_call = 16
-  train.validate_every_epochs = 0.4
+  train.validate_every_epochs = 0.2
   return config
 
 

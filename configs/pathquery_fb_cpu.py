@@ -3,8 +3,9 @@
 python -m coke_jax.main --config=configs/pathquery_fb_cpu.py
 
 The model has one block, and the settings go beyond the paper; see
-docs/learning.md. The flag --config.data.max_path_length=k limits training to
-paths with at most k relations.
+docs/learning.md. Time and metrics have not been measured. The flag
+--config.data.max_path_length=k limits training to paths with at most k
+relations.
 
 The files cannot be downloaded: put `train`, `dev` and `test` into
 $COKE_DATA_DIR/PathQueryFB.
@@ -20,6 +21,4 @@ def get_config() -> ml_collections.ConfigDict:
   config.data.name = 'PathQueryFB'
   config.data.kind = 'paths'
   config.data.max_path_length = 5
-  config.train.num_epochs = 0.6
-  config.train.validate_every_epochs = 0.2
   return config

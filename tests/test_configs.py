@@ -23,7 +23,7 @@ CONFIGS = {
   'example': ('countries', 0.49),
   'fb15k': ('FB15k', 10.58),
   'fb15k237': ('FB15k-237', 10.19),
-  'fb15k237_cpu': ('FB15k-237', 15.92),
+  'fb15k237_cpu': ('FB15k-237', 4.51),
   'kinship': ('Kinship', 2.32),
   'nations': ('Nations', 2.36),
   'own_graph': ('mine', 1.09),

@@ -70,7 +70,7 @@ def check(found, words):
       },
       {
         'rows': 'query',
-        'candidates': 4,
+        'candidates': 20,
         'n3_penalty': 0.1,
         'optimizer': 'adagrad',
       },

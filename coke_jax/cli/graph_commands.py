@@ -10,6 +10,7 @@ from typing import Any
 
 import ml_collections
 
+from coke_jax import cross_audit
 from coke_jax.cli import checks, flags, output_lines
 from coke_jax.plots import reliability_plots
 from coke_jax.predict import calibration_files, load
@@ -66,15 +67,20 @@ def audit(
   top: int,
   relation: str,
   splits: str,
+  folds: int = 0,
 ) -> None:
   """Writes the known facts that the model considers least plausible."""
   model = load_model(config, workdir, output)
-  found = model.audit(
-    split_relations(model, relation),
-    top=top,
-    splits=splits.split(','),
-    progress=True,
-  )
+  options: dict[str, Any] = {
+    'relations': split_relations(model, relation),
+    'top': top,
+    'splits': splits.split(','),
+    'progress': True,
+  }
+  if folds:
+    found = cross_audit.audit(workdir, folds, **options)
+  else:
+    found = model.audit(**options)
   names = (
     'tail_rank',
     'head_rank',

@@ -29,9 +29,9 @@ def evaluate(
   workdir: str | os.PathLike[str],
   *,
   split: str,
-  coordinator: str,
-  num_processes: int,
-  process_id: int,
+  coordinator: str = '',
+  num_processes: int = 0,
+  process_id: int = -1,
 ) -> None:
   """Evaluates the best checkpoint on a split and writes the results."""
   with host_flags.joined(coordinator, num_processes, process_id):

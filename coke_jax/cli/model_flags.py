@@ -30,6 +30,14 @@ TABLE = (
     },
   ),
   flag_types.Flag(
+    'folds',
+    ('audit',),
+    0,
+    'Number of models to train, each without a part of the facts. Every fact '
+    'is scored with a model that was not trained on it. 0: the model of the '
+    'run scores all facts.',
+  ),
+  flag_types.Flag(
     'new_only',
     ('predict', 'relations'),
     False,

@@ -19,9 +19,9 @@ def train(
   split: str,
   minutes: float,
   data: str,
-  coordinator: str,
-  num_processes: int,
-  process_id: int,
+  coordinator: str = '',
+  num_processes: int = 0,
+  process_id: int = -1,
 ) -> None:
   """Trains in a work folder, or continues a run there, and evaluates it.
 

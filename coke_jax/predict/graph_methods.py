@@ -135,6 +135,7 @@ class GraphMethods:
     entities: str | Sequence[str] | None = None,
     expected: int = 3,
     progress: bool = False,
+    judges: Sequence[audit_lib.Judge] = (),
   ) -> records.Records[audit_lib.Suspicion]:
     """Finds the known facts that the model considers least plausible.
 
@@ -155,6 +156,8 @@ class GraphMethods:
       expected: the maximum number of entities in `expected_heads` and in
         `expected_tails`.
       progress: whether to show a progress bar.
+      judges: models that were trained without the facts that they score, see
+        `coke_jax.cross_audit`. Default: this model scores all facts.
 
     Returns:
       The facts, least plausible first.
@@ -179,6 +182,7 @@ class GraphMethods:
       else [self.parser.entity(label) for label in entities],
       expected=validation.whole_number('expected', expected, least=0),
       progress=progress,
+      judges=judges,
     )
 
   def calibrate(self, split: str = 'valid') -> calibrate_lib.Calibration:

@@ -115,7 +115,7 @@ COMPLETIONS = (
   ('predict --minutes', set()),
   ('train --config = fb15k2', {'fb15k237', 'fb15k237_cpu'}),
   ('train --config.train.num', {'--config.train.num_epochs='}),
-  ('configs wn', {'wn18', 'wn18rr'}),
+  ('configs wn', {'wn18', 'wn18rr', 'wn18rr_cpu'}),
   ('predict runs/', set()),
 )
 

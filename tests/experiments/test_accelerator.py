@@ -81,5 +81,5 @@ def test_the_recipe_is_trained_for_the_remaining_minutes(tmp_path, monkeypatch):
   out, work = tmp_path / 'out', tmp_path / 'work'
   flags = [f'--out={out}', f'--work={work}', '--minutes=9', '--smoke']
   accelerator.main([*flags, '--settings=recipe'])
-  assert trained == [('countries', 0, 8.0)]
+  assert trained == [('countries', 1, 8.0)]
   assert (out / 'results.json').read_text() == '{}'

@@ -62,6 +62,19 @@ class Suspicion:
   known_in: str
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Judge:
+  """A model that scores some of the facts.
+
+  Attributes:
+    predictor: predicts with the model. Its data set is that of the audit.
+    facts: bool [T], the rows of `facts.known(data).triples` that it scores.
+  """
+
+  predictor: predictor.Predictor
+  facts: np.ndarray
+
+
 def audit(
   predictor: predictor.Predictor,
   *,
@@ -71,6 +84,7 @@ def audit(
   expected: int,
   entities: Sequence[int] | None = None,
   progress: bool = False,
+  judges: Sequence[Judge] = (),
 ) -> records.Records[Suspicion]:
   """Finds the least plausible facts of some splits.
 
@@ -85,6 +99,8 @@ def audit(
     entities: ids of entities. Only facts with one of them are audited. Default:
       all facts are audited.
     progress: whether to show a progress bar.
+    judges: other models, each of which scores some of the facts. A fact that no
+      judge scores is scored with `predictor`. Default: none.
 
   Returns:
     The facts, least plausible first. Equal scores are ordered by relation, head
@@ -99,11 +115,22 @@ def audit(
     chosen &= np.isin(facts.triples[:, 1], relations)
   if entities is not None:
     chosen &= np.isin(facts.triples[:, ::2], entities).any(axis=1)
-  rows = np.flatnonzero(chosen)
-  score = plausibility(predictor, facts, chosen, progress)[rows].mean(axis=1)
-  worst = rows[np.argsort(score, kind='stable')[:top]]
-  score = np.sort(score, kind='stable')[:top]
-  return _records(predictor, facts, worst, score, expected)
+  score = np.full(len(chosen), np.inf, dtype=np.float32)
+  judge = np.full(len(chosen), len(judges))  # of each fact
+  for number, other in enumerate(judges):
+    judge[other.facts] = number
+  predictors = [*(other.predictor for other in judges), predictor]
+  for number, one in enumerate(predictors):
+    own = chosen & (judge == number)
+    if own.any():
+      score[own] = plausibility(one, facts, own, progress)[own].mean(axis=1)
+  worst = np.argsort(score, kind='stable')[: min(top, int(chosen.sum()))]
+  found: dict[int, Suspicion] = {}
+  for number in np.unique(judge[worst]).tolist():
+    rows = worst[judge[worst] == number]
+    described = _records(predictors[number], facts, rows, score[rows], expected)
+    found.update(zip(rows.tolist(), described, strict=True))
+  return records.Records((found[row] for row in worst.tolist()), Suspicion)
 
 
 def plausibility(

@@ -14,7 +14,8 @@ export function useToken(given) {
   sessionStorage.setItem('coke-token', given);
 }
 
-// Sends a request. `body` undefined: GET. A busy server is asked again.
+// Sends a request. If `body` is undefined, the method is GET. If the server is
+// busy, the request is repeated.
 export async function send(path, body, signal) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -43,8 +44,8 @@ export async function send(path, body, signal) {
   }
 }
 
-// Returns a function that sends requests of which only the last one counts.
-// The promise of an earlier one never resolves.
+// Returns a function that sends requests. If a further request is sent, the
+// promises of the earlier ones never resolve.
 export function latest() {
   let controller = new AbortController();
   return async (path, body) => {

@@ -11,6 +11,7 @@ export function combobox(input, list, { suggest, choose, report }) {
   const prefix = `option-${(instances += 1)}-`;
   let items = [];
   let active = -1;
+  let current = 0; // Counts what was typed, so that late suggestions are left.
 
   input.setAttribute('role', 'combobox');
   input.setAttribute('aria-autocomplete', 'list');
@@ -20,6 +21,7 @@ export function combobox(input, list, { suggest, choose, report }) {
   list.setAttribute('aria-label', 'Suggestions');
 
   function close() {
+    current += 1;
     list.hidden = true;
     input.setAttribute('aria-expanded', 'false');
     input.removeAttribute('aria-activedescendant');
@@ -44,13 +46,17 @@ export function combobox(input, list, { suggest, choose, report }) {
   }
 
   async function open() {
+    current += 1;
+    const own = current;
+    let found;
     try {
-      items = await suggest(input.value);
+      found = await suggest(input.value);
     } catch (error) {
       report(error);
       return;
     }
-    if (document.activeElement !== input) return;
+    if (own !== current || document.activeElement !== input) return;
+    items = found;
     list.replaceChildren(...items.map((item, index) => {
       const option = make('li', { id: prefix + index }, item.text);
       option.setAttribute('role', 'option');

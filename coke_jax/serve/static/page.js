@@ -13,7 +13,7 @@ const SHOWN_STEPS = 40;
 const question = { entity: '', steps: [] };
 let about = {};
 let review;
-let nextSteps = [];
+let nextSteps = Promise.resolve([]);
 const search = latest();
 const ask = latest();
 const offer = latest();
@@ -59,14 +59,10 @@ async function update() {
   find('answers-section').hidden = steps.length === 0;
   report(null);
   try {
-    nextSteps = [];
-    const waiting = [];
     if (steps.length < MOST_STEPS) {
-      waiting.push(offer('steps', { entity, steps })
-        .then((found) => { nextSteps = found.steps; }));
+      nextSteps = offer('steps', { entity, steps }).then((found) => found.steps);
     }
-    if (steps.length) waiting.push(showAnswers());
-    await Promise.all(waiting);
+    await Promise.all([nextSteps, steps.length ? showAnswers() : null]);
   } catch (error) {
     report(error);
   }
@@ -141,9 +137,9 @@ function answerRow(asked, answer) {
   return row;
 }
 
-function suggestSteps(text) {
+async function suggestSteps(text) {
   const wanted = text.toLowerCase().trim();
-  return nextSteps
+  return (await nextSteps)
     .filter((step) => step.relation.toLowerCase().includes(wanted))
     .slice(0, SHOWN_STEPS)
     .map((step) => ({

@@ -1,0 +1,79 @@
+"""Divides the facts of a graph into folds for cross-validation."""
+
+import numpy as np
+
+from coke_jax.data import splitting, text_files
+
+ALWAYS = -1  # The fold of facts that every model is trained with.
+
+
+def assign(
+  triples: np.ndarray, in_train: np.ndarray, folds: int, seed: int
+) -> np.ndarray:
+  """Chooses the fold of each fact at random.
+
+  The model of a fold is trained without the facts of the fold. So all entities
+  and relations of the fold should also occur in other training facts. For this
+  reason, the first two training facts of an entity or relation are put into
+  different folds. With two or three folds, this is not always possible. Then
+  training facts whose entity or relation would be missing are in no fold.
+
+  Equal facts, and (h, r, t) and (t, r, h), are in the same fold.
+
+  Args:
+    triples: int32 [N, 3], the facts of all splits.
+    in_train: bool [N], whether a fact is a training fact.
+    folds: the number of folds, at least 2.
+    seed: the seed of the random choice, at least 0.
+
+  Returns:
+    int64 [N], from 0 to folds - 1, or `ALWAYS`.
+
+  Raises:
+    text_files.DataError: a number is too small.
+  """
+  if folds < 2 or seed < 0:
+    raise text_files.DataError(
+      f'folds is {folds} and seed is {seed}: expected at least 2 folds and a '
+      'seed of at least 0'
+    )
+  group, num_groups = splitting.groups(triples, 'symmetric')
+  generator = np.random.default_rng([seed, folds])
+  order = generator.permutation(num_groups)
+  fold_of_group = generator.integers(0, folds, num_groups)
+  learned = np.zeros(num_groups, dtype=bool)
+  learned[group[in_train]] = True
+  order = order[learned[order]]
+  elements = np.zeros((num_groups, 3), dtype=np.int64)
+  elements[group] = _elements(triples)
+  only_fold: dict[int, int] = {}  # of each element with facts in one fold
+  several: set[int] = set()  # the elements with facts in several folds
+  for one in order.tolist():
+    chosen = int(fold_of_group[one])
+    waiting = [e for e in elements[one].tolist() if e not in several]
+    if not waiting:
+      continue
+    entities = [e for e in waiting if e % 2 == 0]
+    for avoided in (waiting, entities):
+      taken = {only_fold[e] for e in avoided if e in only_fold}
+      free = [(chosen + step) % folds for step in range(folds)]
+      free = [fold for fold in free if fold not in taken]
+      if free:
+        chosen = free[0]
+        break
+    fold_of_group[one] = chosen
+    several.update(e for e in waiting if only_fold.get(e, chosen) != chosen)
+    only_fold.update(dict.fromkeys(waiting, chosen))
+  fold = fold_of_group[group]
+  missing = ~np.isin(_elements(triples), list(several)).all(axis=1)
+  fold[missing & in_train] = ALWAYS
+  return fold
+
+
+def _elements(triples: np.ndarray) -> np.ndarray:
+  """Returns numbers for the head, tail and relation of facts: int64 [N, 3].
+
+  The number of an entity is even, and that of a relation is odd.
+  """
+  head, relation, tail = triples.T.astype(np.int64)
+  return np.stack([2 * head, 2 * tail, 2 * relation + 1], axis=1)

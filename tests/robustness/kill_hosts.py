@@ -1,0 +1,174 @@
+"""Tests that a training in two processes survives the loss of either one.
+
+    python tests/robustness/kill_hosts.py --kills=20 --stops=4
+
+Trains once undisturbed in two processes. Then the same training is started in
+another folder, and one of its processes is killed (SIGKILL) or stopped
+(SIGTERM) after a random time. The other process must end within 60 seconds,
+with a message that names the lost process or the signal. After the last start,
+the training runs to its end. Then parameters, metrics.jsonl and results.json
+must equal those of the undisturbed training.
+"""
+
+import argparse
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import small_runs
+
+_MAX_SECONDS = 60.0  # from the loss of a process to the end of the other
+_DEVICES = 4  # of each process
+
+
+def start(arguments: list[str], folder: pathlib.Path) -> list[subprocess.Popen]:
+  """Starts two processes, which write to log_0.txt and log_1.txt."""
+  with socket.socket() as free:
+    free.bind(('127.0.0.1', 0))
+    port = free.getsockname()[1]
+  environment = small_runs.environment(folder / 'compiled')
+  environment['XLA_FLAGS'] = (
+    f'{environment.get("XLA_FLAGS", "")} '
+    f'--xla_force_host_platform_device_count={_DEVICES}'
+  )
+  processes = []
+  for number in range(2):
+    with (folder / f'log_{number}.txt').open('wb') as log:
+      words = (
+        f'--coordinator=127.0.0.1:{port}',
+        '--num-processes=2',
+        f'--process-id={number}',
+      )
+      processes.append(
+        subprocess.Popen(
+          small_runs.command(*arguments, *words),
+          env=environment,
+          stdout=log,
+          stderr=log,
+        )
+      )
+  return processes
+
+
+def disturb(
+  processes: list[subprocess.Popen],
+  folder: pathlib.Path,
+  lost: int,
+  number: int,
+  delay: float,
+) -> tuple[float, str] | None:
+  """Sends a signal to one process after a delay.
+
+  Args:
+    processes: the two processes.
+    folder: the folder of their logs.
+    lost: the number of the process that receives the signal.
+    number: the signal.
+    delay: seconds to wait first.
+
+  Returns:
+    The seconds from the signal to the end of the other process, and what went
+    wrong, or an empty text. None: the training had ended before the signal.
+  """
+  time.sleep(delay)
+  if any(process.poll() is not None for process in processes):
+    return None
+  other = processes[1 - lost]
+  processes[lost].send_signal(number)
+  sent = time.monotonic()
+  try:
+    status = other.wait(timeout=_MAX_SECONDS)
+  except subprocess.TimeoutExpired:
+    status = None
+  seconds = time.monotonic() - sent
+  for process in processes:
+    process.kill()
+    process.wait()
+  if status == 0:
+    return None
+  # The guard process of process 1 prints after the end of process 1.
+  time.sleep(1)
+  log = (folder / f'log_{1 - lost}.txt').read_text(errors='replace')
+  if status is None:
+    return seconds, f'process {1 - lost} did not end'
+  if number == signal.SIGKILL:
+    named = f'process {lost} (' in log and 'was lost' in log
+    # Before they are connected, the processes have no names.
+    early = 'cannot be connected' in log or 'coke_jax' not in log
+    return seconds, '' if named or early else f'no clear error: {log[-500:]}'
+  if status not in (128 + number, -number):
+    return seconds, f'exit status {status} after signal {number}: {log[-500:]}'
+  return seconds, ''
+
+
+def main(argv: list[str] | None = None) -> int:
+  """Runs the trial. Returns 1 if anything was lost or unclear."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+  )
+  parser.add_argument('--kills', type=int, default=20)
+  parser.add_argument('--stops', type=int, default=4, help='SIGTERM')
+  parser.add_argument('--epochs', type=int, default=200)
+  parser.add_argument('--seed', type=int, default=0)
+  parser.add_argument('--folder', help='keeps the runs there; default: deleted')
+  flags = parser.parse_args(argv)
+  generator = random.Random(flags.seed)
+  failures: list[str] = []
+  slowest = 0.0
+  sent = {signal.SIGKILL: 0, signal.SIGTERM: 0}
+  with tempfile.TemporaryDirectory() as temporary:
+    folder = pathlib.Path(flags.folder or temporary)
+    data = small_runs.write_graph(folder / 'data', flags.seed)
+    calm, work = folder / 'undisturbed', folder / 'disturbed'
+    settings = {'num_epochs': flags.epochs}
+    started = time.monotonic()
+    for process in start(small_runs.arguments(data, calm, **settings), folder):
+      if process.wait() != 0:
+        raise RuntimeError(f'the undisturbed run failed: see {folder}')
+    duration = time.monotonic() - started
+    undisturbed = small_runs.outcome(calm)
+    arguments = small_runs.arguments(data, work, **settings)
+    signals = [signal.SIGKILL] * flags.kills + [signal.SIGTERM] * flags.stops
+    generator.shuffle(signals)
+    finished = 0
+    while signals:
+      processes = start(arguments, folder)
+      lost, number = generator.randrange(2), signals[-1]
+      done = disturb(
+        processes, folder, lost, number, generator.uniform(0.1, 1) * duration
+      )
+      if done is None:  # It had finished, so begin it again.
+        for process in processes:
+          if process.wait() != 0:
+            failures.append('a training that was not disturbed failed')
+        failures += small_runs.differences(
+          small_runs.outcome(work), undisturbed
+        )
+        finished += 1
+        work.rename(folder / f'finished_{finished}')
+        continue
+      signals.pop()
+      sent[number] += 1
+      slowest = max(slowest, done[0])
+      print(f'signal {number} to process {lost}: {done[0]:.1f} s', flush=True)
+      if done[1]:
+        failures.append(done[1])
+    for process in start(arguments, folder):
+      if process.wait() != 0:
+        failures.append('the last start failed')
+    failures += small_runs.differences(small_runs.outcome(work), undisturbed)
+  print(
+    f'{sent[signal.SIGKILL]} kills, {sent[signal.SIGTERM]} stops, the slowest '
+    f'end after {slowest:.1f} s, {finished + 1} finished runs: '
+    + (f'FAILED: {failures}' if failures else 'nothing lost')
+  )
+  return bool(failures)
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,89 @@
+"""Compares an audit with folds with the models of its folds."""
+
+import numpy as np
+import pytest
+import small
+
+from coke_jax import cross_audit
+from coke_jax.data import folds, splitting, text_files
+from coke_jax.predict import load
+from coke_jax.predict.jobs import audit, facts
+from coke_jax.storage import workdir
+from coke_jax.training import run
+
+
+def test_every_fact_is_scored_with_a_model_that_was_trained_without_it(
+  tmp_path,
+):
+  data = small.random_graph()
+  config = small.config(train={'num_epochs': 1.0})
+  run.train_and_evaluate(config, tmp_path / 'run', data=data)
+  found = cross_audit.audit(tmp_path / 'run', 3, top=1000, expected=2)
+  known = facts.known(data)
+  number = {
+    triple: row for row, triple in enumerate(map(tuple, known.triples.tolist()))
+  }
+  words = data.vocabulary
+  own = load.load(tmp_path / 'run')
+  assert len(found) == len(known.triples) == len({one.fact for one in found})
+  assert [one.score for one in found] == sorted(one.score for one in found)
+  fold = folds.assign(known.triples, known.split == 0, 3, 0)
+  everything = np.ones(len(fold), dtype=bool)
+  scores, parts = {folds.ALWAYS: own}, tmp_path / 'run/audit_3_folds_seed_0'
+  for part in range(3):
+    scores[part] = load.load(parts / str(part))
+    trained = {*map(tuple, scores[part].data.train.tolist())}
+    in_fold = {*map(tuple, known.triples[fold == part].tolist())}
+    assert not trained & in_fold
+    assert trained | in_fold >= {*map(tuple, data.train.tolist())}
+    # No entity or relation is missing in the training of a fold.
+    for column in (0, 1, 2):
+      missing = {
+        t[column] for t in in_fold & {*map(tuple, data.train.tolist())}
+      }
+      seen = {t[0] for t in trained} | {t[2] for t in trained}
+      assert missing <= ({t[1] for t in trained} if column == 1 else seen)
+  expected = {
+    part: audit.plausibility(model.predictor, known, everything).mean(axis=1)
+    for part, model in scores.items()
+  }
+  for one in found:
+    head, relation, tail = one.fact
+    row = number[
+      words.entities.index(head),
+      words.relations.index(relation),
+      words.entities.index(tail),
+    ]
+    assert one.score == pytest.approx(expected[fold[row]][row], rel=1e-4)
+    # Facts of other folds are not proposed as new.
+    for label in one.expected_tails:
+      assert not small.known_in(data, (head, relation, '?'), label)
+  # The models are not trained again.
+  before = sorted(path.stat().st_mtime_ns for path in parts.rglob('metrics*'))
+  assert cross_audit.audit(tmp_path / 'run', 3, top=5, expected=0)[0].fact == (
+    found[0].fact
+  )
+  after = sorted(path.stat().st_mtime_ns for path in parts.rglob('metrics*'))
+  assert before == after
+  assert workdir.Workdir(parts / '0').exists
+
+
+@pytest.mark.parametrize('number', [2, 3, 5])
+def test_folds_keep_equal_and_reversed_facts_together(number):
+  data = small.random_graph(seed=number)
+  triples = np.concatenate([data.train, data.valid, data.train[:, ::-1]])
+  triples[len(data.train) + len(data.valid) :, 1] = data.train[:, 1]
+  in_train = np.arange(len(triples)) < len(data.train)
+  fold = folds.assign(triples, in_train, number, 1)
+  group, _ = splitting.groups(triples, 'symmetric')
+  together = {}
+  for one, part, learned in zip(group, fold, in_train, strict=True):
+    if learned and part != folds.ALWAYS:
+      assert together.setdefault(one, part) == part
+  assert set(fold.tolist()) <= {folds.ALWAYS, *range(number)}
+
+
+def test_numbers_out_of_range():
+  triples = small.random_graph().train
+  with pytest.raises(text_files.DataError, match='at least 2 folds'):
+    folds.assign(triples, np.ones(len(triples), bool), 1, 0)
