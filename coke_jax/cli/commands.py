@@ -17,6 +17,7 @@ from coke_jax.cli import (
   graph_commands,
   information_commands,
   model_commands,
+  serve_command,
   train_command,
 )
 
@@ -113,6 +114,12 @@ COMMANDS = {
     model_commands.export,
     'Write the model of --workdir to --output, as safetensors and JSON files.',
     ('coke export runs/countries --output=exported/countries',),
+  ),
+  'serve': Command(
+    serve_command.serve,
+    'Answer questions over HTTP, with a page for browsers, until SIGTERM or '
+    "SIGINT. This needs pip install 'coke_jax[serve]'.",
+    ('coke serve runs/countries --port=8000',),
   ),
   'plot': Command(
     model_commands.plot,

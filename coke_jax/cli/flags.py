@@ -9,7 +9,13 @@ from typing import Any
 from absl import flags
 
 from coke_jax import errors
-from coke_jax.cli import flag_types, host_flags, model_flags, preparation_flags
+from coke_jax.cli import (
+  flag_types,
+  host_flags,
+  model_flags,
+  preparation_flags,
+  serve_flags,
+)
 
 STANDARD = '-'  # the file name of standard input and standard output
 
@@ -171,6 +177,7 @@ TABLE = (
   *host_flags.TABLE,
   *model_flags.TABLE,
   *preparation_flags.TABLE,
+  *serve_flags.TABLE,
 )
 
 NAMES = tuple(flag.name for flag in TABLE)

@@ -148,6 +148,11 @@ class Server:
     self._thread.join()
     self.engine.stop()
 
+  @property
+  def is_alive(self) -> bool:
+    """Whether the server still accepts connections."""
+    return self._thread.is_alive()
+
   def wait(self) -> None:
     """Waits until the server ends because of an error."""
     self._thread.join()

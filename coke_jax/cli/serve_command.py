@@ -1,0 +1,64 @@
+"""The command that answers questions over HTTP."""
+
+import os
+import signal
+import threading
+
+import ml_collections
+
+from coke_jax import errors
+from coke_jax.cli import checks
+
+
+class ServeError(errors.CokeError, RuntimeError):
+  """The server cannot be started, or has ended because of an error."""
+
+
+def serve(
+  config: ml_collections.ConfigDict,
+  workdir: str | os.PathLike[str],
+  *,
+  host: str,
+  port: int,
+  token_file: str,
+) -> None:
+  """Answers requests until SIGTERM or SIGINT. Then answers those that wait."""
+  try:
+    from coke_jax.serve import server
+  except ImportError as error:
+    raise ServeError(
+      f"{error}: expected the packages of pip install 'coke_jax[serve]'"
+    ) from error
+  checks.trained_workdir(config, workdir)
+  options = server.Options(host=host, port=port, token=_token(token_file))
+  stop = threading.Event()
+  previous = {
+    number: signal.signal(number, lambda *_: stop.set())
+    for number in (signal.SIGTERM, signal.SIGINT)
+  }
+  try:
+    with server.Server(workdir, options) as running:
+      print(f'serving {workdir} at {running.address}', flush=True)
+      if not options.is_local:
+        print(f'other machines can connect to {host}', flush=True)
+      while not stop.wait(0.2):
+        if not running.is_alive:
+          raise ServeError(f'{running.address}: the server ended unexpectedly')
+      print('stopping: answering the waiting requests', flush=True)
+  finally:
+    for number, handler in previous.items():
+      signal.signal(number, handler)
+
+
+def _token(path: str) -> str:
+  """Reads a token from a file. Empty if there is no file."""
+  if not path:
+    return ''
+  try:
+    with open(path, encoding='utf-8') as stream:
+      token = stream.read().strip()
+  except (OSError, ValueError) as error:
+    raise ServeError(f'--token-file={path}: cannot be read: {error}') from error
+  if not token:
+    raise ServeError(f'--token-file={path}: is empty: expected a token')
+  return token

@@ -1,0 +1,124 @@
+"""Sends requests to a running server and compares them with the model."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+import coke_jax
+from coke_jax.serve import server
+
+TOKEN = 'a secret'
+QUESTION = ('Kenya', 'region', '?')
+
+
+@pytest.fixture(scope='module')
+def running():
+  options = server.Options(port=0, token=TOKEN, warm_up=False)
+  with server.Server(coke_jax.EXAMPLE_MODEL, options) as started:
+    yield started
+
+
+@pytest.fixture(scope='module')
+def model():
+  return coke_jax.load(coke_jax.EXAMPLE_MODEL)
+
+
+def send(running, path, body=None, *, token=TOKEN, method=None):
+  """Returns the status and the content of a response."""
+  data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+  request = urllib.request.Request(
+    running.address + path,
+    data.encode() if isinstance(data, str) else data,
+    {'Content-Type': 'application/json', 'Authorization': f'Bearer {token}'},
+    method=method,
+  )
+  try:
+    with urllib.request.urlopen(request, timeout=120) as response:
+      return response.status, response.read().decode()
+  except urllib.error.HTTPError as error:
+    return error.code, error.read().decode()
+
+
+def test_answers_are_those_of_the_model(running, model):
+  questions = [list(QUESTION), ['?', 'borders', 'Kenya']]
+  status, text = send(
+    running, '/v1/predict', {'questions': questions, 'top': 3}
+  )
+  assert status == 200
+  expected = model.predict([tuple(one) for one in questions], top=3)
+  got = json.loads(text)['answers']
+  assert [[one['label'] for one in some] for some in got] == [
+    [one.label for one in some] for some in expected
+  ]
+  assert got[0][0]['probability'] == pytest.approx(
+    expected[0][0].probability, rel=1e-5
+  )
+
+
+def test_ranks_are_those_of_the_model(running, model):
+  fact = ('Kenya', 'region', 'Africa')
+  status, text = send(running, '/v1/rank', {'facts': [fact], 'side': 'tail'})
+  assert status == 200
+  assert json.loads(text)['rankings'][0]['rank'] == (
+    model.rank([fact], side='tail')[0].rank
+  )
+
+
+def test_labels_are_found_without_accents_and_case(running):
+  status, text = send(running, '/v1/search?text=ASUNCION')
+  assert status == 200
+  assert json.loads(text)['labels'][0] == 'Asunción'
+
+
+def test_the_page_and_the_health_need_no_token(running):
+  status, page = send(running, '/', token='wrong')
+  assert status == 200
+  assert page.startswith('<!doctype html>')
+  assert send(running, '/readyz', token='wrong')[0] == 200
+  assert send(running, '/v1/model', token='wrong')[0] == 401
+
+
+@pytest.mark.parametrize(
+  ('path', 'body', 'expected'),
+  [
+    ('/v1/predict', b'{', 422),
+    ('/v1/predict', {'questions': [['Kenia', 'region', '?']]}, 422),
+    ('/v1/predict', {'questions': [['Kenya', 'region', '?']], 'top': 0}, 422),
+    ('/v1/predict', {'questions': 'x' * 2_000_000}, 413),
+    ('/static/../server.py', None, 404),
+    ('/config.json', None, 404),
+  ],
+)
+def test_bad_requests_are_refused(running, path, body, expected):
+  status, text = send(running, path, body)
+  assert status == expected
+  assert 'Traceback' not in text
+  assert str(coke_jax.EXAMPLE_MODEL) not in text
+
+
+def test_the_command_stops_after_a_signal(tmp_path):
+  token = tmp_path / 'token'
+  token.write_text(TOKEN)
+  process = subprocess.Popen(
+    [
+      *(sys.executable, '-m', 'coke_jax.main', 'serve'),
+      str(coke_jax.EXAMPLE_MODEL),
+      *('--port=0', f'--token-file={token}'),
+    ],
+    stdout=subprocess.PIPE,
+    text=True,
+  )
+  first = process.stdout.readline()
+  assert first.startswith('serving '), first
+  address = first.split()[-1]
+  with urllib.request.urlopen(f'{address}/healthz', timeout=60) as response:
+    assert response.status == 200
+  process.send_signal(signal.SIGTERM)
+  rest, _ = process.communicate(timeout=60)
+  assert rest == 'stopping: answering the waiting requests\n'
+  assert process.returncode == 0
