@@ -64,10 +64,18 @@ def test_updates_of_rows_equal_updates_of_the_tables(model):
   np.testing.assert_allclose(
     metrics['gradient_norm'], full_metrics['gradient_norm'], rtol=1e-3
   )
-  for got, want in zip(
-    jax.tree.leaves(state), jax.tree.leaves(expected), strict=True
+  for (path, got), want in zip(
+    jax.tree_util.tree_leaves_with_path(state),
+    jax.tree.leaves(expected),
+    strict=True,
   ):
-    np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-4)
+    if got.shape == (3 * config.model.hidden_size,):
+      # The biases of query, key and value. The exact gradient of a key's bias
+      # is 0, and Adagrad turns its rounding errors into steps of full size.
+      got, want = (np.delete(one, slice(8, 16)) for one in (got, want))
+    np.testing.assert_allclose(
+      got, want, rtol=2e-3, atol=2e-4, err_msg=jax.tree_util.keystr(path)
+    )
   table = jax.tree.leaves(setup.init_state().params)
   changed = [
     (np.asarray(old) != np.asarray(new)).any()
