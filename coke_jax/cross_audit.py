@@ -8,6 +8,7 @@ trained without it, and scores the facts of this part.
 import dataclasses
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from coke_jax import errors
 from coke_jax.data import folds as folds_lib
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import grouping
-from coke_jax.predict import load, predictor, records
+from coke_jax.predict import load, records
+from coke_jax.predict import model as model_lib
 from coke_jax.predict.jobs import audit as audit_lib
 from coke_jax.predict.jobs import facts as facts_lib
 from coke_jax.storage import workdir as workdir_lib
@@ -56,9 +58,39 @@ def audit(
     CrossAuditError: the run is not for link prediction.
     errors.CokeError: an argument is not valid, or a training failed.
   """
-  files = workdir_lib.Workdir(workdir)
   model = load.load(workdir)
-  data = model.data
+  own = judges(model, workdir, folds, seed=seed, folder=folder)
+  return model.audit(judges=own, **options)
+
+
+def judges(
+  model: model_lib.Model,
+  workdir: str | os.PathLike[str],
+  folds: int,
+  *,
+  seed: int = 0,
+  folder: str | os.PathLike[str] | None = None,
+) -> Iterator[audit_lib.Judge]:
+  """Trains the model of each fold, for `Model.audit`.
+
+  Nothing is trained before the first judge is taken, so `Model.audit` can check
+  its arguments first.
+
+  Args:
+    model: the model of the run.
+    workdir: as in `audit`.
+    folds: as in `audit`.
+    seed: as in `audit`.
+    folder: as in `audit`.
+
+  Yields:
+    A judge for each fold.
+
+  Raises:
+    CrossAuditError: the run is not for link prediction.
+    errors.CokeError: an argument is not valid, or a training failed.
+  """
+  files, data = workdir_lib.Workdir(workdir), model.data
   if not isinstance(data, graph_lib.KnowledgeGraph):
     raise CrossAuditError(
       f'{files.folder}: a run for path queries: expected a run for link '
@@ -69,25 +101,17 @@ def audit(
     facts.triples, facts.split == graph_lib.SPLITS.index('train'), folds, seed
   )
   # The fold of each line of the training split, which may repeat a fact.
-  group, count = grouping.group_rows(
-    np.concatenate([facts.triples, data.train])
-  )
-  fold_of_group = np.empty(count, dtype=np.int64)
-  fold_of_group[group[: len(facts.triples)]] = fold_of_fact
-  fold_of_line = fold_of_group[group[len(facts.triples) :]]
+  finder = grouping.RowFinder(facts.triples)
+  fold_of_group = np.empty(finder.num_groups, dtype=np.int64)
+  fold_of_group[finder.group] = fold_of_fact
+  fold_of_line = fold_of_group[finder.find(data.train)[0]]
   name = f'audit_{folds}_folds_seed_{seed}'
   place = pathlib.Path(folder or files.folder / name)
-  judges = []
   for fold in range(folds):
     part = dataclasses.replace(data, train=data.train[fold_of_line != fold])
-    run.train_and_evaluate(
-      files.config(), place / str(fold), split='valid', data=part
+    trained = place / str(fold)
+    run.train_and_evaluate(files.config(), trained, split='valid', data=part)
+    scorer = load.load(trained).predictor.scorer
+    yield audit_lib.Judge(
+      model.predictor.with_scorer(scorer), fold_of_fact == fold
     )
-    trained = load.load(place / str(fold))
-    judges.append(
-      audit_lib.Judge(
-        predictor.Predictor(trained.predictor.scorer, data),
-        fold_of_fact == fold,
-      )
-    )
-  return model.audit(judges=judges, **options)

@@ -205,8 +205,8 @@ def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
 
   Args:
     batch: arrays with B rows each, the rows of this process, see `own_rows`. An
-      array with a single row is copied to
-      every device, unless all arrays have a single row.
+      array with a single row is copied to every device, unless all arrays have
+      a single row.
     axis: the axis of the rows.
 
   Raises:

@@ -14,16 +14,7 @@ from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = recipes.one_block()
-  model, train = config.model, config.train
+  config = recipes.one_block_of_many_entities()
   config.data.name = 'FB15k-237'
-  model.output_dropout = 0.4
-  model.dtype = 'bfloat16'
-  train.batch_size = 512
-  train.candidates = 4096
-  train.num_epochs = 100.0
-  train.learning_rate = 7e-4
-  train.embedding_learning_rate_factor = 14.0
-  train.steps_per_call = 16
-  train.validate_every_epochs = 50.0
+  config.train.validate_every_epochs = 50.0
   return config

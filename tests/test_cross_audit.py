@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import small
 
-from coke_jax import cross_audit
+import coke_jax
+from coke_jax import cross_audit, errors
 from coke_jax.data import folds, splitting, text_files
 from coke_jax.predict import load
 from coke_jax.predict.jobs import audit, facts
@@ -66,6 +67,27 @@ def test_every_fact_is_scored_with_a_model_that_was_trained_without_it(
   after = sorted(path.stat().st_mtime_ns for path in parts.rglob('metrics*'))
   assert before == after
   assert workdir.Workdir(parts / '0').exists
+
+
+@pytest.mark.parametrize(
+  ('options', 'message'),
+  [
+    ({'top': 0}, 'top is 0'),
+    ({'relations': 'unknown'}, 'unknown'),
+    ({'folds': 1}, 'at least 2 folds'),
+  ],
+)
+def test_mistakes_are_found_before_any_training(tmp_path, options, message):
+  config = small.config(train={'num_epochs': 1.0})
+  run.train_and_evaluate(config, tmp_path, data=small.random_graph())
+  with pytest.raises(errors.CokeError, match=message):
+    cross_audit.audit(tmp_path, **options)
+  assert not list(tmp_path.glob('audit*'))
+
+
+def test_a_run_for_paths_is_refused():
+  with pytest.raises(cross_audit.CrossAuditError, match='link prediction'):
+    cross_audit.audit(coke_jax.EXAMPLE_MODEL)
 
 
 @pytest.mark.parametrize('number', [2, 3, 5])

@@ -71,16 +71,13 @@ def audit(
 ) -> None:
   """Writes the known facts that the model considers least plausible."""
   model = load_model(config, workdir, output)
-  options: dict[str, Any] = {
-    'relations': split_relations(model, relation),
-    'top': top,
-    'splits': splits.split(','),
-    'progress': True,
-  }
-  if folds:
-    found = cross_audit.audit(workdir, folds, **options)
-  else:
-    found = model.audit(**options)
+  found = model.audit(
+    split_relations(model, relation),
+    top=top,
+    splits=splits.split(','),
+    progress=True,
+    judges=cross_audit.judges(model, workdir, folds) if folds else (),
+  )
   names = (
     'tail_rank',
     'head_rank',

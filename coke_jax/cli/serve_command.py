@@ -8,6 +8,7 @@ import ml_collections
 
 from coke_jax import errors
 from coke_jax.cli import checks
+from coke_jax.data import user_paths
 
 
 class ServeError(errors.CokeError, RuntimeError):
@@ -55,8 +56,7 @@ def _token(path: str) -> str:
   if not path:
     return ''
   try:
-    with open(path, encoding='utf-8') as stream:
-      token = stream.read().strip()
+    token = user_paths.expand(path).read_text(encoding='utf-8').strip()
   except (OSError, ValueError) as error:
     raise ServeError(f'--token-file={path}: cannot be read: {error}') from error
   if not token:

@@ -1,6 +1,6 @@
 """Methods of a trained model for questions about a whole graph."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,7 @@ class GraphMethods:
     entities: str | Sequence[str] | None = None,
     expected: int = 3,
     progress: bool = False,
-    judges: Sequence[audit_lib.Judge] = (),
+    judges: Iterable[audit_lib.Judge] = (),
   ) -> records.Records[audit_lib.Suspicion]:
     """Finds the known facts that the model considers least plausible.
 
@@ -157,7 +157,8 @@ class GraphMethods:
         `expected_tails`.
       progress: whether to show a progress bar.
       judges: models that were trained without the facts that they score, see
-        `coke_jax.cross_audit`. Default: this model scores all facts.
+        `coke_jax.cross_audit`. They are only iterated over after the other
+        arguments were checked. Default: this model scores all facts.
 
     Returns:
       The facts, least plausible first.

@@ -1,5 +1,6 @@
 """Computes predictions for questions, facts and token sequences in batches."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,12 @@ class Predictor:
     self.scorer = scorer
     self.data = data
     self._known = known_facts.KnownAnswers(data)
+
+  def with_scorer(self, scorer: scorer.Scorer) -> 'Predictor':
+    """Returns a predictor with another encoder and the same known facts."""
+    other = copy.copy(self)
+    other.scorer = scorer
+    return other
 
   @property
   def width(self) -> int:

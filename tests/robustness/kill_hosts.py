@@ -61,7 +61,7 @@ def disturb(
   lost: int,
   number: int,
   delay: float,
-) -> tuple[float, str] | None:
+) -> tuple[float | None, str]:
   """Sends a signal to one process after a delay.
 
   Args:
@@ -72,15 +72,13 @@ def disturb(
     delay: seconds to wait first.
 
   Returns:
-    The seconds from the signal to the end of the other process, and what went
-    wrong, or an empty text. None: the training had ended before the signal.
+    The seconds from the signal to the end of the other process, or None if the
+    training had finished. What went wrong, or an empty text.
   """
   time.sleep(delay)
-  if any(process.poll() is not None for process in processes):
-    return None
-  other = processes[1 - lost]
-  processes[lost].send_signal(number)
+  processes[lost].send_signal(number)  # It has no effect after the end.
   sent = time.monotonic()
+  other = processes[1 - lost]
   try:
     status = other.wait(timeout=_MAX_SECONDS)
   except subprocess.TimeoutExpired:
@@ -90,17 +88,20 @@ def disturb(
     process.kill()
     process.wait()
   if status == 0:
-    return None
+    return None, ''
   # The guard process of process 1 prints after the end of process 1.
   time.sleep(1)
   log = (folder / f'log_{1 - lost}.txt').read_text(errors='replace')
+  started = 'in 2 processes' in (folder / 'log_0.txt').read_text(
+    errors='replace'
+  )
   if status is None:
     return seconds, f'process {1 - lost} did not end'
   if number == signal.SIGKILL:
     named = f'process {lost} (' in log and 'was lost' in log
     # Before they are connected, the processes have no names.
-    early = 'cannot be connected' in log or 'coke_jax' not in log
-    return seconds, '' if named or early else f'no clear error: {log[-500:]}'
+    clear = named or not started
+    return seconds, '' if clear else f'no clear error: {log[-500:]}'
   if status not in (128 + number, -number):
     return seconds, f'exit status {status} after signal {number}: {log[-500:]}'
   return seconds, ''
@@ -139,13 +140,12 @@ def main(argv: list[str] | None = None) -> int:
     while signals:
       processes = start(arguments, folder)
       lost, number = generator.randrange(2), signals[-1]
-      done = disturb(
+      seconds, problem = disturb(
         processes, folder, lost, number, generator.uniform(0.1, 1) * duration
       )
-      if done is None:  # It had finished, so begin it again.
-        for process in processes:
-          if process.wait() != 0:
-            failures.append('a training that was not disturbed failed')
+      if problem:
+        failures.append(problem)
+      if seconds is None:  # It had finished, so begin it again.
         failures += small_runs.differences(
           small_runs.outcome(work), undisturbed
         )
@@ -154,10 +154,8 @@ def main(argv: list[str] | None = None) -> int:
         continue
       signals.pop()
       sent[number] += 1
-      slowest = max(slowest, done[0])
-      print(f'signal {number} to process {lost}: {done[0]:.1f} s', flush=True)
-      if done[1]:
-        failures.append(done[1])
+      slowest = max(slowest, seconds)
+      print(f'signal {number} to process {lost}: {seconds:.1f} s', flush=True)
     for process in start(arguments, folder):
       if process.wait() != 0:
         failures.append('the last start failed')

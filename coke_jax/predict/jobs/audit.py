@@ -16,7 +16,7 @@ mean of both scores.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ def audit(
   expected: int,
   entities: Sequence[int] | None = None,
   progress: bool = False,
-  judges: Sequence[Judge] = (),
+  judges: Iterable[Judge] = (),
 ) -> records.Records[Suspicion]:
   """Finds the least plausible facts of some splits.
 
@@ -116,6 +116,7 @@ def audit(
   if entities is not None:
     chosen &= np.isin(facts.triples[:, ::2], entities).any(axis=1)
   score = np.full(len(chosen), np.inf, dtype=np.float32)
+  judges = tuple(judges)
   judge = np.full(len(chosen), len(judges))  # of each fact
   for number, other in enumerate(judges):
     judge[other.facts] = number
