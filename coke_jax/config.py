@@ -13,12 +13,13 @@ validate = config_checks.validate
 
 
 # Settings that may be changed when a run continues. They affect the speed and
-# the log of the run, but not the trained parameters.
+# the log of the run, and the trained parameters at most by rounding.
 RUNTIME_FIELDS = (
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
   'train.tensorboard',
   'evaluate.batch_size',
+  'shard_vocabulary',
   'compilation_cache_dir',
 )
 
@@ -210,6 +211,11 @@ def default_config() -> ml_collections.ConfigDict:
   # for each device.
   evaluate.batch_size = 0
 
+  # Whether each device has only a part of the entity embeddings, the entity
+  # biases and their optimizer state. This is useful if a device has too little
+  # memory for all of them. The results differ only by rounding. There is no
+  # effect on a single device. The model must have a single member.
+  config.shard_vocabulary = False
   # Folder of JAX's persistent compilation cache, which saves most of the
   # compilation time when a program starts again. Empty: no cache.
   config.compilation_cache_dir = ''

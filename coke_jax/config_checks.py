@@ -66,6 +66,17 @@ def validate(config: ml_collections.ConfigDict) -> None:
     '0 unless model.composition is set',
   )
   expect('train.candidates', train.candidates >= 0, 'at least 0')
+  shards = config.shard_vocabulary
+  expect(
+    'shard_vocabulary',
+    not shards or model.num_members == 1,
+    'False unless model.num_members is 1',
+  )
+  expect(
+    'shard_vocabulary',
+    not shards or train.n3_penalty == 0 or train.candidates > 0,
+    'False unless train.n3_penalty is 0 or train.candidates is above 0',
+  )
   expect('train.vocabulary_chunk', train.vocabulary_chunk >= -1, 'at least -1')
   for field in ('num_epochs', 'learning_rate'):
     expect(f'train.{field}', train[field] > 0, 'above 0')

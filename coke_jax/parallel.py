@@ -9,7 +9,6 @@ functions here in the same order, each with its own rows of a batch.
 
 import functools
 import os
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +95,11 @@ def describe_devices() -> str:
 
 
 def map_devices(
-  function: Callable[..., Any], *, donate_state: bool = False
+  function: Callable[..., Any],
+  *,
+  donate_state: bool = False,
+  state_axes: Any = None,
+  result_axes: Any = None,
 ) -> Callable[..., Any]:
   """Compiles function(state, batch, extra) to run on all devices.
 
@@ -105,20 +108,38 @@ def map_devices(
       the piece of the batch for this device. Returns a pair (replicated,
       per_device). `replicated` must be equal on all devices; use
       `sum_over_devices` for this. `per_device` gets a leading axis of devices.
-      Known issue (jax 0.10.2): if `state` is a single array and `extra` is
-      None, pmap misapplies `in_axes`.
+      Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
+      pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
+    state_axes: a tree like `state`, 0 for leaves from `place_rows`, else None.
+      Default: None for all leaves.
+    result_axes: the same for `replicated`.
 
   Returns:
     A function of a replicated state, a batch from `shard`, and `extra`.
   """
-  return jax.pmap(
-    function,
+  compile_ = functools.partial(
+    jax.pmap,
     axis_name=_AXIS,
-    in_axes=(None, 0, None),
-    out_axes=(None, 0),
+    in_axes=(state_axes, 0, None),
     donate_argnums=(0,) if donate_state else (),
   )
+  if result_axes is None:
+    return compile_(function, out_axes=(None, 0))
+  # If there are several processes, pmap needs axes that can be hashed.
+  axes, structure = jax.tree.flatten(result_axes, is_leaf=lambda x: x is None)
+
+  def flat(state: Any, batch: Any, extra: Any) -> Any:
+    replicated, per_device = function(state, batch, extra)
+    return tuple(jax.tree.leaves(replicated)), per_device
+
+  mapped = compile_(flat, out_axes=(tuple(axes), 0))
+
+  def call(state: Any, batch: Any, extra: Any) -> Any:
+    leaves, per_device = mapped(state, batch, extra)
+    return jax.tree.unflatten(structure, leaves), per_device
+
+  return call
 
 
 def sum_over_devices(tree: Any) -> Any:
@@ -131,6 +152,18 @@ def sum_over_devices(tree: Any) -> Any:
 def gather_over_devices(tree: Any) -> Any:
   """Stacks each leaf along a new axis of devices. Only inside `map_devices`."""
   return jax.lax.all_gather(tree, _AXIS)
+
+
+def exchange_over_devices(x: jax.Array) -> jax.Array:
+  """Sends row i of an array to device i. Only inside `map_devices`.
+
+  Args:
+    x: [devices, ...], of the same shape on all devices.
+
+  Returns:
+    [devices, ...], the rows that this device received, by sender.
+  """
+  return jax.lax.all_to_all(x, _AXIS, 0, 0)
 
 
 def device_index() -> jax.Array:
@@ -157,12 +190,35 @@ def replicate(tree: Any) -> Any:
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
+def place_rows(array: Any) -> jax.Array:
+  """Places row i of an array [devices, ...] on device i.
+
+  If there are several processes, the array must be equal in all of them.
+  """
+  check_process()
+  host = np.asarray(array)
+  mesh = jax.sharding.Mesh(np.array(jax.devices()), (_AXIS,))
+  by_rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(_AXIS))
+  return jax.make_array_from_callback(
+    host.shape, by_rows, lambda index: host[index]
+  )
+
+
+def fetch_rows(array: jax.Array) -> np.ndarray:
+  """Copies an array [devices, ...] from the devices to each host.
+
+  All processes must call this function.
+  """
+  if hosts.num_processes() > 1:
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+  return np.asarray(array)
+
+
 def broadcast(tree: Any) -> Any:
   """Copies the arrays of process 0 to all processes, as NumPy arrays.
 
   Args:
-    tree: a tree of arrays. All processes must have the same shapes and dtypes,
-      but only the values of process 0 are used.
+    tree: a tree of arrays, with the same shapes and dtypes in all processes.
   """
   if hosts.num_processes() == 1:
     return tree
@@ -242,19 +298,3 @@ def check_divides(batch_size: int, what: str) -> None:
       f'evenly: expected a multiple of {count}, such as '
       f'{" or ".join(map(str, near))}'
     )
-
-
-def use_compilation_cache(folder: str) -> None:
-  """Stores compiled programs in a folder, unless its name is empty.
-
-  Raises:
-    errors.PathError: the folder starts with `~` and the name of no user.
-  """
-  if folder:
-    try:
-      path = pathlib.Path(folder).expanduser()
-    except RuntimeError as error:
-      raise errors.PathError(
-        f'config.compilation_cache_dir is {folder!r}: {error}'
-      ) from None
-    jax.config.update('jax_compilation_cache_dir', str(path))

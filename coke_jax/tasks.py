@@ -30,6 +30,7 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.evaluate import link_prediction, path_queries
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import encoder, ensemble
+from coke_jax.shards import placement
 
 
 class Task(Protocol):
@@ -215,3 +216,15 @@ def build_model(
   if settings.num_members == 1:
     return member
   return ensemble.Ensemble(member, settings.num_members)
+
+
+def build_placement(
+  config: ml_collections.ConfigDict, model: ensemble.Encoder
+) -> placement.Placement:
+  """Returns how the parameters of a model are distributed over the devices.
+
+  Args:
+    config: valid settings.
+    model: the encoder that the config describes.
+  """
+  return placement.Placement(model, cut=config.shard_vocabulary)

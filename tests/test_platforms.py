@@ -26,8 +26,8 @@ def exported(monkeypatch):
   """
   original, found = parallel.map_devices, []
 
-  def map_devices(function, *, donate_state=False):
-    mapped = original(function, donate_state=donate_state)
+  def map_devices(function, **options):
+    mapped = original(function, **options)
 
     def call(*arguments):
       for platform in PLATFORMS:

@@ -4,8 +4,8 @@ import os
 
 import ml_collections
 
+from coke_jax import compilation_cache
 from coke_jax import config as config_lib
-from coke_jax import parallel
 from coke_jax.cli import flags
 from coke_jax.predict import export
 from coke_jax.storage import layout
@@ -33,7 +33,7 @@ def trained_workdir(
       different, or it is an exported model and `may_be_exported` is false.
   """
   config_lib.validate(config)
-  parallel.use_compilation_cache(config.compilation_cache_dir)
+  compilation_cache.use(config.compilation_cache_dir)
   files = workdir_lib.Workdir(workdir)
   if not files.exists:
     raise workdir_lib.WorkdirError(

@@ -125,7 +125,7 @@ def calibrate(
     score = calibration.threshold(precision)
     print(f'{precision}\t{"" if score is None else f"{score:.4g}"}')
   path = calibration_files.write(
-    workdir, calibration, model.predictor.scorer.params
+    workdir, calibration, model.predictor.scorer.whole_params()
   )
   written = [path]
   if output != flags.STANDARD:

@@ -12,10 +12,17 @@ import jax
 import jax.numpy as jnp
 
 Counts = dict[str, jax.Array]
+_NOT_FINITE = 'not_finite'
+
+
+SumParts = Callable[[jax.Array], jax.Array]
 
 
 def count_among(
-  scores: jax.Array, gold: jax.Array, candidates: jax.Array
+  scores: jax.Array,
+  gold: jax.Array,
+  candidates: jax.Array,
+  sum_parts: SumParts | None = None,
 ) -> tuple[Counts, jax.Array]:
   """Counts the candidates with a higher score, and those with an equal score.
 
@@ -24,6 +31,9 @@ def count_among(
     gold: int32 [B], the entity whose rank is computed.
     candidates: bool [B, V], True for the entities in the ranking. The gold
       entity counts as a candidate even if its value is False.
+    sum_parts: sums an array over the devices, if each of them has a part of the
+      V columns. `gold` is then the column of the gold entity on this device, or
+      negative. Default: this device has all columns.
 
   Returns:
     A dictionary of three arrays int32 [B]:
@@ -33,14 +43,19 @@ def count_among(
       `candidates`: the number of candidates, including the gold entity.
     bool [B]: whether all V scores of a row are finite.
   """
-  gold_score = jnp.take_along_axis(scores, gold[:, None], axis=1)  # [B, 1]
-  others = candidates.at[jnp.arange(len(gold)), gold].set(False)
+  column = gold if sum_parts is None else jnp.maximum(gold, 0)
+  gold_score = jnp.take_along_axis(scores, column[:, None], axis=1)  # [B, 1]
+  if sum_parts is not None:
+    gold_score = sum_parts(jnp.where(gold[:, None] >= 0, gold_score, 0.0))
+    column = jnp.where(gold >= 0, gold, scores.shape[1])
+  others = candidates.at[jnp.arange(len(gold)), column].set(False, mode='drop')
   counts = {
     'better': (others & (scores > gold_score)).sum(axis=1),
     'equal': (others & (scores == gold_score)).sum(axis=1),
-    'candidates': others.sum(axis=1) + 1,
+    'candidates': others.sum(axis=1),
+    _NOT_FINITE: (~jnp.isfinite(scores)).sum(axis=1),
   }
-  return counts, jnp.isfinite(scores).all(axis=1)
+  return _total(counts, sum_parts)
 
 
 def count_filtered(
@@ -82,6 +97,9 @@ def count_filtered_by_chunks(
   filter_row: jax.Array,
   filter_entity: jax.Array,
   filter_of: jax.Array | None = None,
+  *,
+  limit: jax.Array | None = None,
+  sum_parts: SumParts | None = None,
 ) -> tuple[Counts, jax.Array]:
   """Does the same as `count_filtered` for one chunk of entities after another.
 
@@ -102,6 +120,10 @@ def count_filtered_by_chunks(
       contains those in chunk i, which are the entities i * C to i * C + C - 1.
       Entities of other chunks have no effect.
     filter_of: as in `count_filtered`.
+    limit: int32 scalar. The entities with this id and higher ids are no
+      candidates. Default: V.
+    sum_parts: as in `count_among`. The ids of `gold` and `filter_entity` are
+      then columns on this device, or negative.
 
   Returns:
     The same as `count_among`.
@@ -113,11 +135,13 @@ def count_filtered_by_chunks(
     """Returns the first entity of a chunk and a mask bool [C].
 
     All chunks have C entities, so the last chunk can overlap the previous one.
-    The mask is False for the entities that are also in the previous chunk.
+    The mask is False for the entities that are also in the previous chunk, and
+    for those that are no candidates.
     """
     start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
-    new = start + jnp.arange(chunk_size) >= index * chunk_size
-    return start, new
+    entity = start + jnp.arange(chunk_size)
+    new = entity >= index * chunk_size
+    return start, new if limit is None else new & (entity < limit)
 
   def find_gold(found: jax.Array, index: jax.Array) -> tuple[jax.Array, None]:
     start, new = place(index)
@@ -141,7 +165,7 @@ def count_filtered_by_chunks(
       'better': (others & (scores > gold_score)).sum(axis=1),
       'equal': (others & (scores == gold_score)).sum(axis=1),
       'candidates': others.sum(axis=1),
-      'not_finite': (~jnp.isfinite(scores)).sum(axis=1),
+      _NOT_FINITE: (~jnp.isfinite(scores)).sum(axis=1),
     }
     return jax.tree.map(jnp.add, sums, chunk), None
 
@@ -153,10 +177,21 @@ def count_filtered_by_chunks(
     return others.at[row, column].set(False, mode='drop')
 
   chunks = jnp.arange(num_chunks)
-  missing = jnp.full(rows, jnp.nan, dtype=jnp.float32)
+  missing = jnp.full(rows, 0.0 if sum_parts else jnp.nan, dtype=jnp.float32)
   gold_score = jax.lax.scan(find_gold, missing, chunks)[0][:, None]  # [B, 1]
-  names = ('better', 'equal', 'candidates', 'not_finite')
+  if sum_parts is not None:
+    gold_score = sum_parts(gold_score)
+  names = ('better', 'equal', 'candidates', _NOT_FINITE)
   zeros = {name: jnp.zeros(rows, dtype=jnp.int32) for name in names}
   counts, _ = jax.lax.scan(count, zeros, (chunks, filter_row, filter_entity))
-  finite = counts.pop('not_finite') == 0
+  return _total(counts, sum_parts)
+
+
+def _total(
+  counts: Counts, sum_parts: SumParts | None
+) -> tuple[Counts, jax.Array]:
+  """Adds the gold entity to the candidates, and returns what is finite."""
+  if sum_parts is not None:
+    counts = {name: sum_parts(count) for name, count in counts.items()}
+  finite = counts.pop(_NOT_FINITE) == 0
   return {**counts, 'candidates': counts['candidates'] + 1}, finite

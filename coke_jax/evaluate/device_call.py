@@ -67,13 +67,15 @@ class DeviceCall:
   computed with the highest precision of the device.
   """
 
-  def __init__(self, function: Function):
+  def __init__(self, function: Function, params_axes: Any = None):
     """Prepares the function without compiling it.
 
     Args:
       function: a function of the parameters and of one device's part of a
         batch, arrays [b, ...] by name. It returns the result arrays [b, ...] by
         name, and bool [b], whether all scores of a row are finite.
+      params_axes: the axes of the parameters, see `placement.Placement.axes`.
+        Default: every device has a copy of the parameters.
     """
 
     def on_device(
@@ -90,7 +92,7 @@ class DeviceCall:
 
     self._several = hosts.num_processes() > 1
     chosen: Any = on_hosts if self._several else on_device
-    self._mapped = parallel.map_devices(chosen)
+    self._mapped = parallel.map_devices(chosen, state_axes=params_axes)
 
   def start(
     self,
@@ -102,7 +104,7 @@ class DeviceCall:
     """Starts the computation of one batch and returns without waiting for it.
 
     Args:
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `placement.Placement.place`.
       batch: arrays [B, ...] by name, B >= 1. The padding rows are copies of the
         last row.
       size: number of rows of the padded batch over all devices, at least B.

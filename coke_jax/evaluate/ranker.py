@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from coke_jax import parallel, progress_bar
@@ -15,7 +16,9 @@ from coke_jax.data import entity_sets
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, device_call, filters
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import ensemble
+from coke_jax.model import ensemble, parameters
+from coke_jax.shards import placement as placement_lib
+from coke_jax.shards import sharded_encoder
 
 # If fewer than 64 rows of scores fit in memory, `rank_filtered` uses batches of
 # 256 rows and scores one chunk of the entities at a time. In smaller batches,
@@ -33,6 +36,7 @@ class Ranker:
     batch_size: number of queries in a batch over all devices.
     chunk_size: number of entities that `rank_filtered` scores at a time. It is
       V, unless the scores of a batch do not fit in memory.
+    placement: how the parameters are distributed over the devices.
   """
 
   def __init__(
@@ -41,6 +45,7 @@ class Ranker:
     batch_size: int = 0,
     *,
     score_bytes: int = device_call.SCORE_BYTES,
+    placement: placement_lib.Placement | None = None,
   ):
     """Prepares the ranking functions of a model.
 
@@ -51,6 +56,7 @@ class Ranker:
         each device.
       score_bytes: limit for the bytes of the scores on one device. It is used
         only if `batch_size` is 0. Default: 64 MiB.
+      placement: see `placement`. Default: every device has all parameters.
 
     Raises:
       parallel.DeviceError: the batch size is not a multiple of the number
@@ -67,12 +73,20 @@ class Ranker:
     if not batch_size and self.batch_size < _MIN_ROWS * devices:
       self.chunk_size = score_bytes // (4 * _CHUNKED_ROWS)
       self._filtered_batch_size = _CHUNKED_ROWS * devices
-    self._filtered = device_call.DeviceCall(
-      self._count_filtered
-      if self.chunk_size >= model.num_entities
-      else self._count_filtered_by_chunks
-    )
-    self._among = device_call.DeviceCall(self._count_among)
+    self.placement = placement or placement_lib.Placement(model)
+    filtered, among, axes = self._count_filtered, self._count_among, None
+    if self.chunk_size < model.num_entities:
+      filtered = self._count_filtered_by_chunks
+    if self.placement.is_cut:
+      self._sharded = sharded_encoder.ShardedEncoder(model, self.placement)
+      self.chunk_size = model.num_entities  # The filters are not divided.
+      shard_bytes = 4 * self._filtered_batch_size * self.placement.shard_size
+      chunks = -(-shard_bytes // score_bytes)
+      self._shard_chunk = -(-self.placement.shard_size // chunks)
+      filtered, among = self._count_filtered_in_shards, self._count_in_shards
+      axes = self.placement.axes(parameters.param_shapes(model))
+    self._filtered = device_call.DeviceCall(filtered, axes)
+    self._among = device_call.DeviceCall(among, axes)
 
   def rank_filtered(
     self,
@@ -88,7 +102,7 @@ class Ranker:
     gold answer is always a candidate.
 
     Args:
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `placement`.
       queries: N queries with exactly one answer each, the gold entity.
       known: the known answers of each query, as `Queries.known_answers` returns
         them. They may include the gold entity.
@@ -122,7 +136,7 @@ class Ranker:
     """Ranks the answer of each query among given candidates.
 
     Args:
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `placement`.
       queries: N queries with exactly one answer each, the gold entity.
       candidates_of: a function of the indices int64 [B] of queries. It returns
         bool [B, V], the candidates of each query. The gold answer counts as a
@@ -196,6 +210,51 @@ class Ranker:
       batch['filter_row'],
       batch['filter_entity'],
       batch['filter_of'],
+    )
+
+  def _count_filtered_in_shards(
+    self, params: Any, batch: device_call.DeviceBatch
+  ) -> tuple[counting.Counts, jax.Array]:
+    sharded, chunk = self._sharded, self._shard_chunk
+    query = sharded.apply(
+      params, batch['tokens'], batch['mask_position'], method='query_embedding'
+    )
+    queries = sharded.all_rows(query)
+    # The filters of all devices: [devices, F].
+    row, entity = (
+      parallel.gather_over_devices(batch[name][0])
+      for name in ('filter_row', 'filter_entity')
+    )
+    own = len(query)
+    first = own * jnp.arange(len(row))[:, None]
+    row = jnp.where(row < own, row + first, len(queries)).reshape(-1)
+    filter_of = parallel.gather_over_devices(batch['filter_of']) + first
+    chunks = -(-sharded.size // chunk)
+    counts, finite = counting.count_filtered_by_chunks(
+      lambda start: sharded.shard_logits(params, queries, start, chunk),
+      chunk,
+      sharded.size,
+      sharded.own_columns(sharded.all_rows(batch['gold'])),
+      jnp.broadcast_to(row, (chunks, len(row))),
+      jnp.broadcast_to(
+        sharded.own_columns(entity).reshape(-1), (chunks, len(row))
+      ),
+      filter_of.reshape(-1),
+      limit=sharded.num_valid(),
+      sum_parts=parallel.sum_over_devices,
+    )
+    return sharded.slice_rows((counts, finite))
+
+  def _count_in_shards(
+    self, params: Any, batch: device_call.DeviceBatch
+  ) -> tuple[counting.Counts, jax.Array]:
+    return self._sharded.slice_rows(
+      counting.count_among(
+        self._sharded.logits(params, batch['tokens'], batch['mask_position']),
+        self._sharded.own_columns(self._sharded.all_rows(batch['gold'])),
+        self._sharded.own_entities(batch['candidates']),
+        parallel.sum_over_devices,
+      )
     )
 
 

@@ -22,6 +22,10 @@ _MOST_BYTES = 2**30
 # Bytes of the logits of one chunk by default.
 _CHUNK_BYTES = 64 * 2**20
 
+# The logit of an entity that is ignored. The difference of two infinite numbers
+# would not be a number.
+LOWEST = float(jnp.finfo(jnp.float32).min)
+
 # The sums over entities of the loss, float32 [B] each: the logsumexp of the
 # logits, the sum of the logits and the sum of the logits of the answers.
 Sums = tuple[jax.Array, jax.Array, jax.Array]
@@ -67,18 +71,19 @@ def smoothed_cross_entropy(
   Returns:
     float32 [B]; 0 for a row without answers.
   """
-  chunk_size = min(chunk_size, len(bias))
-  sums = sums_by_chunks(query, table, bias, answers, chunk_size, dtype)
+  chunk_size, limit = min(chunk_size, len(bias)), jnp.int32(len(bias))
+  sums = sums_by_chunks(query, table, bias, answers, limit, chunk_size, dtype)
   count = (answers >= 0).sum(axis=1).astype(query.dtype)
   return loss.from_sums(*sums, count, target_mass, len(bias))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6))
 def sums_by_chunks(
   query: jax.Array,
   table: jax.Array,
   bias: jax.Array,
   answers: jax.Array,
+  limit: jax.Array,
   chunk_size: int,
   dtype: Any,
 ) -> Sums:
@@ -89,6 +94,7 @@ def sums_by_chunks(
     table: as in `smoothed_cross_entropy`.
     bias: as in `smoothed_cross_entropy`.
     answers: as in `smoothed_cross_entropy`.
+    limit: int32 scalar. The entities with this id and higher ids are ignored.
     chunk_size: C, at most V.
     dtype: as in `smoothed_cross_entropy`.
 
@@ -100,11 +106,13 @@ def sums_by_chunks(
 
   def add(carry: Any, index: jax.Array) -> tuple[Any, None]:
     most, exponentials, total, gold = carry
-    start, new = _place(index, chunk_size, len(bias))
-    logits = _logits(query, *_take(table, bias, start, chunk_size), dtype)
+    start, new = _place(index, chunk_size, len(bias), limit)
+    logits = products.logits(
+      query, *_take(table, bias, start, chunk_size), dtype
+    )
     column, inside = _columns(answers, start, new)
     own = jnp.take_along_axis(logits, column, axis=1)
-    masked = jnp.where(new[None], logits, -jnp.inf)
+    masked = jnp.where(new[None], logits, LOWEST)
     higher = jnp.maximum(most, masked.max(axis=1))
     exponentials *= jnp.exp(most - higher)
     exponentials += jnp.exp(masked - higher[:, None]).sum(axis=1)
@@ -115,7 +123,7 @@ def sums_by_chunks(
   zeros = jnp.zeros(len(query), jnp.float32)
   (most, exponentials, total, gold), _ = jax.lax.scan(
     add,
-    (jnp.full_like(zeros, -jnp.inf), zeros, zeros, zeros),
+    (jnp.full_like(zeros, LOWEST), zeros, zeros, zeros),
     jnp.arange(-(-len(bias) // chunk_size)),
   )
   return most + jnp.log(exponentials), total, gold
@@ -126,25 +134,26 @@ def _forward(
   table: jax.Array,
   bias: jax.Array,
   answers: jax.Array,
+  limit: jax.Array,
   chunk_size: int,
   dtype: Any,
 ) -> tuple[Sums, tuple[jax.Array, ...]]:
-  sums = sums_by_chunks(query, table, bias, answers, chunk_size, dtype)
-  return sums, (query, table, bias, answers, sums[0])
+  sums = sums_by_chunks(query, table, bias, answers, limit, chunk_size, dtype)
+  return sums, (query, table, bias, answers, limit, sums[0])
 
 
 def _backward(
   chunk_size: int, dtype: Any, saved: tuple[jax.Array, ...], gradients: Sums
 ) -> tuple[jax.Array | None, ...]:
-  query, table, bias, answers, normalizer = saved
+  query, table, bias, answers, limit, normalizer = saved
   of_normalizer, of_total, of_gold = gradients
   rows = jnp.arange(len(query))[:, None]
 
   def add(carry: Any, index: jax.Array) -> tuple[Any, None]:
     of_query, of_table, of_bias = carry
-    start, new = _place(index, chunk_size, len(bias))
+    start, new = _place(index, chunk_size, len(bias), limit)
     logits, pull_back = jax.vjp(
-      functools.partial(_logits, dtype=dtype),
+      functools.partial(products.logits, dtype=dtype),
       query,
       *_take(table, bias, start, chunk_size),
     )
@@ -165,22 +174,24 @@ def _backward(
   zeros = jax.tree.map(jnp.zeros_like, (query, table, bias))
   chunks = jnp.arange(-(-len(bias) // chunk_size))
   (of_query, of_table, of_bias), _ = jax.lax.scan(add, zeros, chunks)
-  return of_query, of_table, of_bias, None
+  return of_query, of_table, of_bias, None, None
 
 
 sums_by_chunks.defvjp(_forward, _backward)
 
 
 def _place(
-  index: jax.Array, chunk_size: int, num_entities: int
+  index: jax.Array, chunk_size: int, num_entities: int, limit: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the first entity of a chunk and a mask bool [C].
 
   All chunks have C entities, so the last chunk can overlap the previous one.
-  The mask is False for the entities that are also in the previous chunk.
+  The mask is False for the entities that are also in the previous chunk, and
+  for those that are ignored.
   """
   start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
-  return start, start + jnp.arange(chunk_size) >= index * chunk_size
+  entity = start + jnp.arange(chunk_size)
+  return start, (entity >= index * chunk_size) & (entity < limit)
 
 
 def _take(
@@ -189,14 +200,6 @@ def _take(
   """Returns the embeddings [C, D] and biases [C] of a chunk."""
   take = jax.lax.dynamic_slice_in_dim
   return take(table, start, chunk_size), take(bias, start, chunk_size)
-
-
-def _logits(
-  query: jax.Array, entities: jax.Array, bias: jax.Array, dtype: Any
-) -> jax.Array:
-  return products.add_bias(
-    products.inner_products(query, entities, dtype), bias
-  )
 
 
 def _columns(

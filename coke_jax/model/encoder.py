@@ -150,10 +150,11 @@ class CoKE(nn.Module):
     transformed = self.query_embedding(tokens, mask_position, train=train)
     if candidates is None:
       return self.entity_logits(transformed)
-    return self._logits(
+    return products.logits(
       transformed,
       _take_distinct(self.element_embedding, candidates),
       _take_distinct(self.entity_bias, candidates),
+      self.dtype,
     )
 
   def entity_logits(
@@ -174,7 +175,7 @@ class CoKE(nn.Module):
       self.element_embedding, start, count
     )
     bias = jax.lax.dynamic_slice_in_dim(self.entity_bias, start, count)
-    return self._logits(transformed, entities, bias)
+    return products.logits(transformed, entities, bias, self.dtype)
 
   def static_embeddings(self) -> jax.Array:
     """Returns the embeddings of all tokens, float32 [tokens, D]."""
@@ -261,12 +262,6 @@ class CoKE(nn.Module):
       return hidden
     hidden = nn.gelu(self.prediction_dense(hidden), approximate=False)
     return self.prediction_norm(hidden)
-
-  def _logits(
-    self, transformed: jax.Array, entities: jax.Array, bias: jax.Array
-  ) -> jax.Array:
-    logits = products.inner_products(transformed, entities, self.dtype)
-    return products.add_bias(logits, bias)
 
   def _embed(
     self, tokens: jax.Array, train: bool

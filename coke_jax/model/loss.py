@@ -54,13 +54,25 @@ def smoothed_cross_entropy(
     total = jnp.dot(
       logits, candidate_weight, precision=jax.lax.Precision.HIGHEST
     )
-  valid = answers >= 0
-  count = valid.sum(axis=1).astype(logits.dtype)
-  gold = jnp.take_along_axis(logits, jnp.maximum(answers, 0), axis=1)
-  gold_sum = jnp.where(valid, gold, 0.0).sum(axis=1)
+  count = (answers >= 0).sum(axis=1).astype(logits.dtype)
+  gold_sum = sum_of_answers(logits, answers)
   return from_sums(
     normalizer, total, gold_sum, count, target_mass, num_entities
   )
+
+
+def sum_of_answers(logits: jax.Array, answers: jax.Array) -> jax.Array:
+  """Sums the logits of the answers of each row.
+
+  Args:
+    logits: float32 [B, C].
+    answers: int32 [B, M], columns of `logits`. Negative numbers are padding.
+
+  Returns:
+    float32 [B].
+  """
+  gold = jnp.take_along_axis(logits, jnp.maximum(answers, 0), axis=1)
+  return jnp.where(answers >= 0, gold, 0.0).sum(axis=1)
 
 
 def from_sums(

@@ -169,6 +169,23 @@ def _add_bias_backward(
 add_bias.defvjp(_add_bias_forward, _add_bias_backward)
 
 
+def logits(
+  query: jax.Array, entities: jax.Array, bias: jax.Array, dtype: Any
+) -> jax.Array:
+  """Computes the logits of entities.
+
+  Args:
+    query: float32 [B, D], see `encoder.CoKE.query_embedding`.
+    entities: float32 [C, D], embeddings.
+    bias: float32 [C].
+    dtype: operands of the product, float32 or bfloat16.
+
+  Returns:
+    float32 [B, C].
+  """
+  return add_bias(inner_products(query, entities, dtype), bias)
+
+
 @functools.partial(jax.jit, inline=True)
 def _contract_rows(x: jax.Array, y: jax.Array) -> jax.Array:
   """Multiplies the transpose of x [N, D] with y [N, E]. Returns [D, E]."""

@@ -29,7 +29,7 @@ def write(
   Args:
     folder: an existing folder.
     calibration: the calibration.
-    params: the parameters of the model, from `parallel.replicate`.
+    params: the whole parameters of the model.
 
   Returns:
     The path of the file.

@@ -47,7 +47,9 @@ class EntityMethods:
     count = vocabulary.num_entities + vocabulary.num_relations
     scorer = self.predictor.scorer
     table = np.array(
-      scorer.model.apply({'params': scorer.params}, method='static_embeddings')
+      scorer.model.apply(
+        {'params': scorer.whole_params()}, method='static_embeddings'
+      )
     )
     return embeddings.Static(
       vectors=table[:count],

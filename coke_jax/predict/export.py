@@ -28,7 +28,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from coke_jax import errors, parallel, tasks, version
+from coke_jax import errors, tasks, version
 from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.model import parameters
 from coke_jax.predict import calibration_files
@@ -130,7 +130,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   Returns:
     The config.
     The data set.
-    The parameters, copied to all local devices.
+    The parameters, NumPy arrays.
     The step of the checkpoint.
 
   Raises:
@@ -158,7 +158,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
     tasks.build_model(config, vocabulary, task.max_length)
   )
   params = _read_params(root / _MODEL, metadata, shapes)
-  return config, data, parallel.replicate(params), metadata['step']
+  return config, data, params, metadata['step']
 
 
 def _results_of(

@@ -65,7 +65,7 @@ class GraphMethods:
       task = path_queries.PathQueries(self.data, self.max_path_length)
     scorer = self.predictor.scorer
     return task.evaluate(
-      ranker_lib.Ranker(scorer.model),
+      ranker_lib.Ranker(scorer.model, placement=scorer.placement),
       scorer.params,
       split,
       choosing=False,

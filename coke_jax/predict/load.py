@@ -48,8 +48,10 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     task = tasks.make_task(config, workdir.data())
     model = tasks.build_model(config, task.data.vocabulary, task.max_length)
     params, _ = workdir.best_params(parameters.param_shapes(model))
-    params = parallel.replicate(params)
   longest = min(config.data.max_path_length, task.max_length - 2)
-  loaded = model_lib.Model(model, params, task.data, longest)
+  placement = tasks.build_placement(config, model)
+  loaded = model_lib.Model(
+    model, placement.place(params), task.data, longest, placement=placement
+  )
   loaded.calibration = calibration_files.read(folder, params)
   return loaded

@@ -19,6 +19,7 @@ from coke_jax.predict import (
 )
 from coke_jax.predict import parser as parser_lib
 from coke_jax.predict import predictor as predictor_lib
+from coke_jax.shards import placement as placement_lib
 
 Labels = questions.Labels
 
@@ -51,6 +52,7 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     max_path_length: int,
     *,
     batch_size: int = 0,
+    placement: placement_lib.Placement | None = None,
   ):
     """Combines an encoder with its parameters and data.
 
@@ -58,18 +60,20 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
 
     Args:
       model: the Flax module, `encoder.CoKE` or `ensemble.Ensemble`.
-      params: parameters of the module, from `parallel.replicate`.
+      params: parameters of the module on the devices, see `placement`.
       data: labels and splits.
       max_path_length: maximum number of relations in a training path.
       batch_size: number of questions in a batch, over all devices. Default 0:
         the maximum number whose scores take 64 MiB per device, but at most 1024
         per device.
+      placement: how the parameters are distributed over the devices. Default:
+        every device has a copy.
     """
     self.data = data
     self.max_path_length = max_path_length
     self.parser = parser_lib.Parser(data.vocabulary, max_path_length)
     self.predictor = predictor_lib.Predictor(
-      scorer.Scorer(model, params, batch_size), data
+      scorer.Scorer(model, params, batch_size, placement), data
     )
 
   @property

@@ -5,6 +5,7 @@ of three sizes: 8 or 64 queries per device, or the full batch. Programs are
 compiled once per size.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -15,7 +16,9 @@ from coke_jax import parallel
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import counting, device_call
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import ensemble
+from coke_jax.model import ensemble, parameters
+from coke_jax.shards import placement as placement_lib
+from coke_jax.shards import sharded_encoder
 
 _SMALL_BATCHES = (8, 64)  # rows for each device
 _MIN_TOP_K = 16  # A smaller k would need another compilation.
@@ -27,18 +30,33 @@ class Scorer:
   Attributes:
     model: the Flax module.
     batch_size: maximum number of queries in a call, over all devices.
+    placement: how the parameters are distributed over the devices.
   """
 
-  def __init__(self, model: ensemble.Encoder, params: Any, batch_size: int = 0):
+  def __init__(
+    self,
+    model: ensemble.Encoder,
+    params: Any,
+    batch_size: int = 0,
+    placement: placement_lib.Placement | None = None,
+  ):
     """Prepares a scorer. Each program is compiled when it is first used.
 
     Args:
       model: the Flax module.
-      params: parameters of the module, from `parallel.replicate`.
+      params: parameters of the module on the devices, see `placement`.
       batch_size: maximum number of queries in a call, over all devices.
         Default 0: see `device_call.batch_rows`.
+      placement: how the parameters are distributed over the devices. Default:
+        every device has a copy.
     """
     self.model = model
+    self.placement = placement or placement_lib.Placement(model)
+    self._sharded: sharded_encoder.ShardedEncoder | None = None
+    self._axes = None
+    if self.placement.is_cut:
+      self._sharded = sharded_encoder.ShardedEncoder(model, self.placement)
+      self._axes = self.placement.axes(parameters.param_shapes(model))
     self._params = params
     self._on_devices = True
     self.batch_size = batch_size or device_call.batch_rows(model.num_entities)
@@ -46,10 +64,9 @@ class Scorer:
 
   def __getstate__(self) -> dict[str, Any]:
     """Returns the state for pickling, without compiled programs."""
-    params = jax.device_get(self._params)
     return {
       **self.__dict__,
-      '_params': params,
+      '_params': self.whole_params(),
       '_on_devices': False,
       '_calls': {},
     }
@@ -66,9 +83,15 @@ class Scorer:
     """
     parallel.check_process()
     if not self._on_devices:
-      self._params = parallel.replicate(self._params)
+      self._params = self.placement.place(self._params)
       self._on_devices = True
     return self._params
+
+  def whole_params(self) -> Any:
+    """Copies the parameters from the devices, as NumPy arrays."""
+    if not self._on_devices:
+      return self._params
+    return self.placement.fetch(self._params)
 
   def top_k(
     self,
@@ -96,6 +119,8 @@ class Scorer:
     def find(
       params: Any, batch: device_call.DeviceBatch
     ) -> tuple[device_call.DeviceBatch, jax.Array]:
+      if self._sharded is not None:
+        return self._sharded.find_best(params, batch, compiled_k)
       logits, normalizer = self._logits(params, batch)
       finite = jnp.isfinite(logits).all(axis=1)
       if 'candidates' in batch:
@@ -215,9 +240,10 @@ class Scorer:
     def states(
       params: Any, batch: device_call.DeviceBatch
     ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      hidden: Any = self.model.apply(
-        {'params': params}, batch['tokens'], layer=layer, method='encode'
-      )
+      apply: Any = functools.partial(self.model.apply, {'params': params})
+      if self._sharded is not None:
+        apply = functools.partial(self._sharded.apply, params)
+      hidden = apply(batch['tokens'], layer=layer, method='encode')
       return {'hidden': hidden}, jnp.isfinite(hidden).all(axis=(1, 2))
 
     return self._run('encode', layer, {'tokens': tokens}, states)['hidden']
@@ -236,9 +262,14 @@ class Scorer:
     self, params: Any, batch: device_call.DeviceBatch
   ) -> tuple[jax.Array, jax.Array]:
     """Returns the logits [B, V] and their logsumexp [B, 1]."""
-    logits: Any = self.model.apply(
-      {'params': params}, batch['tokens'], batch['mask_position']
-    )
+    tokens, mask_position = batch['tokens'], batch['mask_position']
+    logits: Any
+    if self._sharded is None:
+      logits = self.model.apply({'params': params}, tokens, mask_position)
+    else:
+      logits = self._sharded.all_entities(
+        self._sharded.logits(params, tokens, mask_position)
+      )
     return logits, jax.nn.logsumexp(logits, axis=1, keepdims=True)
 
   def _run(
@@ -250,7 +281,7 @@ class Scorer:
   ) -> device_call.Batch:
     """Runs a batch. The function is compiled once per name and variant."""
     if (name, variant) not in self._calls:
-      self._calls[name, variant] = device_call.DeviceCall(function)
+      self._calls[name, variant] = device_call.DeviceCall(function, self._axes)
     size = self.padded_size(len(batch['tokens']))
     return self._calls[name, variant].start(self.params, batch, size).fetch()
 

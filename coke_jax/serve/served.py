@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from coke_jax.data import paths as paths_lib
@@ -42,7 +41,7 @@ class Served:
 
   def __init__(self, model: model_lib.Model):
     self.model = model
-    params = jax.device_get(model.predictor.scorer.params)
+    params = model.predictor.scorer.whole_params()
     self.identity = checksums.of_arrays(params)[:12]
     self.loaded = time.time()
     words = model.data.vocabulary

@@ -12,9 +12,8 @@ import jax
 import ml_collections
 
 from coke_jax import config as config_lib
-from coke_jax import parallel, tasks
+from coke_jax import tasks
 from coke_jax.data import batches
-from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
 
@@ -121,7 +120,7 @@ def adopt(
 
 def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
   """Returns the seconds per step, and the seconds of the compilation."""
-  state = parallel.replicate(setup.init_state())
+  state = setup.placement.place(setup.init_state())
   key = parameters.dropout_key(0)
   size = setup.config.train.steps_per_call
   chunk = next(
@@ -143,8 +142,8 @@ def _time_evaluation(setup: setup_lib.Setup) -> float:
   splits = [split for split in ('valid', 'test') if len(data.split(split))]
   if not splits:
     return 0.0
-  ranker = ranker_lib.Ranker(setup.model, setup.config.evaluate.batch_size)
-  params = parallel.replicate(
+  ranker = setup.make_ranker()
+  params = setup.placement.place(
     parameters.init_params(setup.model, setup.config.train.seed)
   )
   smallest = min(splits, key=lambda split: len(data.split(split)))

@@ -13,7 +13,6 @@ import jax
 import numpy as np
 
 from coke_jax import errors, hosts, parallel
-from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import workdir as workdir_lib
@@ -63,7 +62,7 @@ class Trainer:
     self.setup = setup
     self.workdir = workdir
     config = setup.config
-    self.ranker = ranker_lib.Ranker(setup.model, config.evaluate.batch_size)
+    self.ranker = setup.make_ranker()
     self.progress = progress_lib.Progress()
     if config.train.tensorboard:
       writers.import_tensorboard()
@@ -128,7 +127,7 @@ class Trainer:
     self.progress = progress_lib.Progress(
       **hosts.broadcast(dataclasses.asdict(self.progress))
     )
-    self._state = parallel.replicate(parallel.broadcast(state))
+    self._state = self.setup.placement.place(parallel.broadcast(state))
 
   def _open_log(self) -> progress_log.TrainingLog:
     progress = self.progress
@@ -221,9 +220,12 @@ class Trainer:
   def _save(self) -> None:
     """Writes a checkpoint after checking that every number is finite."""
     self._check_steps()
+    placement = self.setup.placement
+    if not hosts.is_main() and not placement.is_cut:
+      return
+    progress, host = self.progress, placement.fetch(self._state)
     if not hosts.is_main():
       return
-    progress, host = self.progress, jax.device_get(self._state)
     for path, leaf in jax.tree_util.tree_leaves_with_path(host):
       if not np.isfinite(leaf).all():
         raise TrainingError(

@@ -1,8 +1,10 @@
 """Adam or Adagrad with warm-up, linear decay, clipping and weight decay."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 # Smaller than the square of any useful gradient.
@@ -45,6 +47,7 @@ def make_optimizer(
   beta1: float = 0.9,
   beta2: float = 0.999,
   epsilon: float = 1e-6,
+  norm: Callable[[Any], jax.Array] | None = None,
 ) -> optax.GradientTransformation:
   """Builds the optimizer. The defaults are those of the authors' Adam.
 
@@ -61,6 +64,8 @@ def make_optimizer(
     beta2: decay rate of the mean of squared gradients (`adam` only).
     epsilon: added to the square root of the mean of squared gradients (`adam`
       only).
+    norm: computes the global norm of a gradient. Default: every device has the
+      whole gradient.
 
   Returns:
     The optax transformation.
@@ -79,10 +84,25 @@ def make_optimizer(
     )
   chain = [main]
   if clip_norm:
-    chain.insert(0, optax.clip_by_global_norm(clip_norm))
+    chain.insert(
+      0,
+      _clip(clip_norm, norm) if norm else optax.clip_by_global_norm(clip_norm),
+    )
   if embedding_factor != 1:
     chain.append(_scale_embeddings(embedding_factor))
   return optax.chain(*chain) if len(chain) > 1 else main
+
+
+def _clip(
+  most: float, norm: Callable[[Any], jax.Array]
+) -> optax.GradientTransformation:
+  """Does the same as `optax.clip_by_global_norm` with another norm."""
+
+  def clip(updates: Any, _: Any) -> Any:
+    factor = jnp.minimum(1.0, most / norm(updates))
+    return jax.tree.map(lambda update: update * factor, updates)
+
+  return optax.stateless(clip)
 
 
 def _scale_embeddings(factor: float) -> optax.GradientTransformation:

@@ -7,52 +7,13 @@ entities are the candidates. Its parameters and optimizer state are taken from
 the full tables before the step, and put back after it. The result is the same,
 and the time does not depend on the number of entities.
 
-In the small model, the entity at position i of the candidates has the id i. The
-ids of relations, MASK and PAD follow.
+The small model is that of `model.small_vocabulary`.
 """
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-
-from coke_jax.model import encoder
-
-
-def small_model(model: encoder.CoKE, num_candidates: int) -> encoder.CoKE:
-  """Returns the model with the candidates as its only entities."""
-  removed = model.num_entities - num_candidates
-  return model.clone(
-    num_entities=num_candidates,
-    num_tokens=model.num_tokens - removed,
-    pad_id=model.pad_id - removed,
-  )
-
-
-def small_batch(
-  batch: dict[str, jax.Array], num_entities: int
-) -> dict[str, jax.Array]:
-  """Replaces token ids by those of the small model.
-
-  Args:
-    batch: a batch of `data.batches.TrainingSet` with `candidates`, int32 [C],
-      among which are all entities of `tokens`.
-    num_entities: V of the full model.
-
-  Returns:
-    The batch without `candidates`. `answers` already contains positions.
-  """
-  candidates, tokens = batch['candidates'], batch['tokens']
-  size = candidates.shape[0]
-  position = jnp.zeros(num_entities, jnp.int32)
-  position = position.at[candidates].set(
-    jnp.arange(size, dtype=jnp.int32), unique_indices=True
-  )
-  is_entity = tokens < num_entities
-  entity = jnp.take(position, jnp.minimum(tokens, num_entities - 1))
-  small = {name: batch[name] for name in batch if name != 'candidates'}
-  small['tokens'] = jnp.where(is_entity, entity, tokens - num_entities + size)
-  return small
 
 
 def take(tree: Any, candidates: jax.Array, num_entities: int) -> Any:

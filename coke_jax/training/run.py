@@ -10,8 +10,8 @@ import jax
 import ml_collections
 import numpy as np
 
+from coke_jax import compilation_cache, hosts, parallel, tasks
 from coke_jax import config as config_lib
-from coke_jax import hosts, parallel, tasks
 from coke_jax.data import arrays, graph
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
@@ -67,7 +67,7 @@ def train_and_evaluate(
     if hosts.is_main():
       assert config is not None
       config_lib.validate(config)
-      parallel.use_compilation_cache(config.compilation_cache_dir)
+      compilation_cache.use(config.compilation_cache_dir)
       exists = files.exists
       if exists:
         if minutes:
@@ -80,7 +80,7 @@ def train_and_evaluate(
       else:
         print(data.summary())
     config, data = shared_input.share(config, data)
-    parallel.use_compilation_cache(config.compilation_cache_dir)
+    compilation_cache.use(config.compilation_cache_dir)
     if minutes and not hosts.broadcast(exists):
       choice = budget.choose(
         config, tasks.make_task(config, data), minutes, started=started
@@ -126,7 +126,10 @@ def evaluate(
   config, data = shared_input.share(config, data)
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, task.data.vocabulary, task.max_length)
-  ranker = ranker_lib.Ranker(model, config.evaluate.batch_size)
+  placement = tasks.build_placement(config, model)
+  ranker = ranker_lib.Ranker(
+    model, config.evaluate.batch_size, placement=placement
+  )
   return _evaluate(task, model, ranker, files, split)
 
 
@@ -166,7 +169,7 @@ def _evaluate(
   started = time.monotonic()
   results = task.evaluate(
     ranker,
-    parallel.replicate(params),
+    ranker.placement.place(params),
     split,
     choosing=False,
     progress=f'ranking {split}',

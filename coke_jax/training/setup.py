@@ -13,7 +13,9 @@ from coke_jax import hosts, parallel, tasks
 from coke_jax.data import batches
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import chunked_loss
+from coke_jax.shards import placement as placement_lib
 from coke_jax.training import optimizer, train_state, train_step
 
 
@@ -24,6 +26,7 @@ class Setup:
     config: the settings.
     task: the task and its data.
     model: the encoder.
+    placement: how the state is distributed over the devices.
     training_set: the batches of every epoch.
     steps_per_epoch: number of steps in an epoch.
     num_steps: number of steps of the whole training.
@@ -46,12 +49,15 @@ class Setup:
     self.task = task
     vocabulary = task.data.vocabulary
     self.model = tasks.build_model(config, vocabulary, task.max_length)
+    self.placement = tasks.build_placement(config, self.model)
     self.training_set = build_training_set(
       config, task.training_queries(), vocabulary
     )
     self.steps_per_epoch = self.training_set.steps_per_epoch
     self.num_steps = self.steps(config.train.num_epochs)
-    self.transformation, self.schedule = build_optimizer(config, self.num_steps)
+    self.transformation, self.schedule = build_optimizer(
+      config, self.num_steps, self.placement
+    )
     if config.train.early_stopping_validations and not len(task.data.valid):
       raise config_lib.ConfigError(
         f'config.train.early_stopping_validations is '
@@ -69,6 +75,14 @@ class Setup:
       self.model, self.transformation, self.config.train.seed
     )
 
+  def make_ranker(self) -> ranker_lib.Ranker:
+    """Returns a ranker for parameters on the devices."""
+    return ranker_lib.Ranker(
+      self.model,
+      self.config.evaluate.batch_size,
+      placement=self.placement,
+    )
+
   @functools.cached_property
   def train_step(self) -> Callable[..., Any]:
     """The step function on all local devices. See `train_step.make_train_step`.
@@ -83,10 +97,11 @@ class Setup:
       n3_penalty=settings.n3_penalty,
       weight_per_row=self.training_set.weight_per_row,
       steps_per_call=settings.steps_per_call,
-      chunk_size=chunk_size(settings, self.model.num_entities),
+      chunk_size=chunk_size(settings, self.model.num_entities, self.placement),
       update_rows=settings.candidates > 0
       and settings.optimizer == 'adagrad'
       and settings.weight_decay == 0,
+      placement=self.placement,
     )
 
   def calls(self, done: int) -> Iterator[list[batches.Batch]]:
@@ -118,12 +133,18 @@ class Setup:
     return every > 0 and step % self.steps(every) == 0
 
 
-def chunk_size(settings: ml_collections.ConfigDict, num_entities: int) -> int:
+def chunk_size(
+  settings: ml_collections.ConfigDict,
+  num_entities: int,
+  placement: placement_lib.Placement | None = None,
+) -> int:
   """Returns the number of entities whose logits are computed at a time.
 
   Args:
     settings: `config.train`.
     num_entities: V.
+    placement: how the state is distributed over the devices. Default: every
+      device has a copy.
 
   Returns:
     The number of entities, see `chunked_loss`. 0: all of them.
@@ -133,17 +154,23 @@ def chunk_size(settings: ml_collections.ConfigDict, num_entities: int) -> int:
   if settings.vocabulary_chunk:
     return min(settings.vocabulary_chunk, num_entities)
   rows = settings.batch_size // parallel.num_devices()
+  if placement is not None and placement.is_cut:
+    rows, num_entities = settings.batch_size, placement.shard_size
   return chunked_loss.default_chunk_size(rows, num_entities)
 
 
 def build_optimizer(
-  config: ml_collections.ConfigDict, num_steps: int
+  config: ml_collections.ConfigDict,
+  num_steps: int,
+  placement: placement_lib.Placement | None = None,
 ) -> tuple[optax.GradientTransformation, optax.Schedule]:
   """Builds the optimizer that a config describes.
 
   Args:
     config: valid settings.
     num_steps: number of steps of the whole training.
+    placement: how the state is distributed over the devices. Default: every
+      device has a copy.
 
   Returns:
     The gradient transformation, then the learning rate as a function of the
@@ -159,6 +186,7 @@ def build_optimizer(
     weight_decay=settings.weight_decay,
     clip_norm=settings.clip_norm,
     embedding_factor=settings.embedding_learning_rate_factor,
+    norm=placement.norm if placement and placement.is_cut else None,
   )
   return transformation, schedule
 

@@ -11,7 +11,15 @@ import optax
 
 from coke_jax import parallel
 from coke_jax.data import batches
-from coke_jax.model import chunked_loss, ensemble, loss, regularization
+from coke_jax.model import (
+  chunked_loss,
+  ensemble,
+  loss,
+  regularization,
+  small_vocabulary,
+)
+from coke_jax.shards import placement as placement_lib
+from coke_jax.shards import sharded_encoder
 from coke_jax.training import row_updates, train_state
 
 
@@ -30,6 +38,7 @@ def make_train_step(
   steps_per_call: int = 1,
   chunk_size: int = 0,
   update_rows: bool = False,
+  placement: placement_lib.Placement | None = None,
 ) -> Callable[
   [train_state.TrainState, list[batches.Batch], jax.Array],
   tuple[train_state.TrainState, dict[str, jax.Array]],
@@ -60,16 +69,22 @@ def make_train_step(
     update_rows: whether a step only updates the embeddings that its batch uses,
       see `row_updates`. The batches must have candidates, and the optimizer
       must be Adagrad without weight decay. Default: no.
+    placement: how the state is distributed over the devices. Rows are not
+      updated separately if the vocabulary is cut. Default: every device has a
+      copy of the state.
 
   Returns:
-    A function step(state, steps, key) -> (state, metrics). `state` is
-    replicated and donated. `steps` is a list of 1 to `steps_per_call` batches
-    of one shape, from `batches.TrainingSet.epoch`. `metrics` contains `loss`,
-    the weighted mean loss of each batch, and `gradient_norm`, the norm of its
-    gradient. Both are float32 [steps_per_call], and only the first len(steps)
-    values are valid.
+    A function step(state, steps, key) -> (state, metrics). `state` comes from
+    `placement` and is donated. `steps` is a list of 1 to `steps_per_call`
+    batches of one shape, from `batches.TrainingSet.epoch`. `metrics` contains
+    `loss`, the weighted mean loss of each batch, and `gradient_norm`, the norm
+    of its gradient. Both are float32 [steps_per_call], and only the first
+    len(steps) values are valid.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
+  place = placement or placement_lib.Placement(model)
+  sharded = sharded_encoder.ShardedEncoder(member, place)
+  update_rows = update_rows and not place.is_cut
 
   def loss_of_logits(
     batch: dict[str, jax.Array], apply: Callable[..., Any]
@@ -95,6 +110,21 @@ def make_train_step(
       member.dtype,
     )
 
+  def loss_by_shards(
+    params: Any, batch: dict[str, jax.Array], key: jax.Array
+  ) -> jax.Array:
+    query = sharded.apply(
+      params,
+      batch['tokens'],
+      batch['mask_position'],
+      method='query_embedding',
+      train=True,
+      rngs={'dropout': key},
+    )
+    return sharded.loss(
+      params, query, batch['answers'], target_mass, chunk_size
+    )
+
   def step(
     state: train_state.TrainState, batch: dict[str, jax.Array], key: jax.Array
   ) -> tuple[train_state.TrainState, dict[str, jax.Array]]:
@@ -107,14 +137,20 @@ def make_train_step(
     batch |= {name: batch[name][0] for name in shared if name in batch}
     answer_weight = batch.get('answer_weight', 1.0)
     encoder, before = member, (state.params, state.optimizer_state)
-    chosen = batch['candidates'] if update_rows else jnp.zeros(0, jnp.int32)
+    chosen = batch.get('candidates', jnp.zeros(0, jnp.int32))
+    if len(chosen) and (update_rows or place.is_cut):
+      encoder = small_vocabulary.small_model(member, len(chosen))
+      batch = small_vocabulary.small_batch(batch, member.num_entities)
     if update_rows:
-      encoder = row_updates.small_model(member, len(chosen))
-      batch = row_updates.small_batch(batch, member.num_entities)
       before = row_updates.take(before, chosen, member.num_entities)
     params, optimizer_state = before
 
     def loss_sum(params: Any) -> tuple[jax.Array, jax.Array]:
+      if place.is_cut and len(chosen):
+        params = sharded.candidate_params(params, chosen)
+      elif place.is_cut:
+        total = (loss_by_shards(params, batch, key) * answer_weight).sum()
+        return total, total
       apply = functools.partial(
         encoder.apply,
         {'params': params},
@@ -139,9 +175,10 @@ def make_train_step(
 
     (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(params)
     weights = (valid.sum(axis=1) * answer_weight).sum()
-    total, rows, weights, gradients = parallel.sum_over_devices(
-      (total, valid.any(axis=1).sum(), weights, gradients)
+    total, rows, weights = parallel.sum_over_devices(
+      (total, valid.any(axis=1).sum(), weights)
     )
+    gradients = place.sum_gradients(gradients)
     scale = 1.0 / (rows * weight_per_row)
     gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     updates, optimizer_state = transformation.update(
@@ -154,7 +191,7 @@ def make_train_step(
     new = train_state.TrainState(state.step + 1, *after)
     metrics = {
       'loss': total / weights,
-      'gradient_norm': optax.tree.norm(gradients),
+      'gradient_norm': place.norm(gradients),
     }
     return new, metrics
 
@@ -205,7 +242,17 @@ def make_train_step(
     run_all = run_steps if member is model else run_members
     return run_all(state, stacked, *extra), ()
 
-  compiled = parallel.map_devices(run, donate_state=True)
+  axes = place.axes(
+    jax.eval_shape(lambda: train_state.init_state(model, transformation, 0))
+  )
+  compiled = parallel.map_devices(
+    run,
+    donate_state=True,
+    state_axes=axes,
+    result_axes=(axes, {'loss': None, 'gradient_norm': None})
+    if place.is_cut
+    else None,
+  )
 
   def call(
     state: train_state.TrainState, steps: list[batches.Batch], key: jax.Array

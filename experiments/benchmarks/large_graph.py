@@ -223,7 +223,7 @@ def _config(batch_size: int = BATCH) -> Any:
 def _train(
   folder: pathlib.Path, watch: Stopwatch, steps: int, batch_size: int
 ) -> None:
-  from coke_jax import parallel, tasks
+  from coke_jax import tasks
   from coke_jax.model import parameters
   from coke_jax.training import setup as setup_lib
 
@@ -232,7 +232,7 @@ def _train(
   setup = setup_lib.Setup(config, tasks.make_task(config, graph))
   watch.stop('training set')
   epoch = setup.training_set.epoch(0)
-  state = parallel.replicate(setup.init_state())
+  state = setup.placement.place(setup.init_state())
   watch.stop('initial state')
   size = config.train.steps_per_call
   key = parameters.dropout_key(0)

@@ -81,6 +81,7 @@ class Shape:
     relations: number of relations.
     adagrad: whether the optimizer is Adagrad. With candidates, a step then only
       reads and updates the embeddings of the candidates.
+    shards: whether each device has only a part of the entities.
   """
 
   entities: int
@@ -90,31 +91,42 @@ class Shape:
   candidates: int = 0
   relations: int = 822
   adagrad: bool = False
+  shards: bool = False
 
   @property
-  def parameters(self) -> int:
-    """P. The feed-forward layers have the size 2 D."""
-    embeddings = self.entities + 4 * self.relations
-    return (
-      embeddings * self.width
-      + self.entities
-      + 8 * self.layers * (self.width**2)
-    )
+  def other_parameters(self) -> int:
+    """All parameters but those of entities. Feed-forward layers have 2 D."""
+    relations = 4 * self.relations * self.width
+    return relations + 8 * self.layers * self.width**2
 
-  @property
-  def updated(self) -> int:
-    """The number of parameters that a step changes."""
-    if not (self.adagrad and self.candidates):
-      return self.parameters
+  def parameters(self, machine: Machine) -> int:
+    """Returns P, the number of parameters on one device."""
+    entities = self.entities
+    if self.shards:
+      entities = -(-entities // machine.devices)
+    return entities * (self.width + 1) + self.other_parameters
+
+  def updated(self, machine: Machine) -> int:
+    """Returns the number of parameters that a step changes on one device."""
+    if self.shards or not (self.adagrad and self.candidates):
+      return self.parameters(machine)
     entities = min(self.candidates, self.entities)
-    return dataclasses.replace(self, entities=entities).parameters
+    return dataclasses.replace(self, entities=entities).parameters(machine)
 
-  @property
-  def state_bytes(self) -> int:
-    """The bytes of a state: the parameters and the optimizer's arrays."""
-    return self.parameters * (
+  def state_bytes(self, machine: Machine) -> int:
+    """Returns the bytes of the parameters and the optimizer's arrays."""
+    return self.parameters(machine) * (
       ADAGRAD_STATE_BYTES if self.adagrad else STATE_BYTES
     )
+
+  def exchanged(self, machine: Machine) -> int:
+    """Returns the bytes of the arrays that are summed over the devices."""
+    if not self.shards:
+      return 4 * self.updated(machine)
+    # The embeddings of the known entities and the queries, or the embeddings of
+    # the candidates, and the gradients of both.
+    rows = self.candidates or self.batch
+    return 4 * (self.other_parameters + 4 * rows * self.width)
 
   def logits_bytes(self, machine: Machine) -> int:
     """Returns the bytes of the logits of one device."""
@@ -131,8 +143,8 @@ def memory(shape: Shape, machine: Machine) -> float:
   logits = shape.logits_bytes(machine)
   if shape.in_chunks(machine):
     logits = CHUNK_BYTES
-  gradient = GRADIENT_BYTES * shape.updated
-  return shape.state_bytes + gradient + LOGITS_COPIES * logits
+  gradient = GRADIENT_BYTES * shape.updated(machine)
+  return shape.state_bytes(machine) + gradient + LOGITS_COPIES * logits
 
 
 def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
@@ -153,10 +165,10 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
     model = flops.Shape(0, shape.layers, shape.width, 2 * shape.width)
     operations += model.training(LENGTH)
   products = rows * operations / (COMPUTE_SHARE * machine.flops)
-  traffic = TRAFFIC_BYTES * shape.updated
+  traffic = TRAFFIC_BYTES * shape.updated(machine)
   traffic += LOGITS_PASSES * shape.logits_bytes(machine)
   moved = traffic / (MEMORY_SHARE * machine.bandwidth)
-  gradient = 4 * shape.updated
+  gradient = shape.exchanged(machine)
   exchange = 0.0
   own = machine.devices // machine.hosts
   if own > 1:
@@ -191,6 +203,10 @@ SETTINGS = {
   ),
   'Wikidata5M': (Shape(4_594_485, 128, 1024), 20_614_279),
   'Wikidata5M, width 256': (Shape(4_594_485, 256, 1024), 20_614_279),
+  'Wikidata5M, width 256, shards': (
+    Shape(4_594_485, 256, 1024, shards=True),
+    20_614_279,
+  ),
 }
 
 
@@ -229,6 +245,7 @@ def main() -> None:
   parser.add_argument('--layers', type=int, default=0, help='blocks')
   parser.add_argument('--candidates', type=int, default=0, help='0: all')
   parser.add_argument('--adagrad', action='store_true', help='not Adam')
+  parser.add_argument('--shards', action='store_true', help='not replicas')
   parser.add_argument('--triples', type=int, help='default: 4 V')
   given = parser.parse_args()
   if not given.entities:
@@ -241,6 +258,7 @@ def main() -> None:
     given.layers,
     given.candidates,
     adagrad=given.adagrad,
+    shards=given.shards,
   )
   print(table({'setting': (shape, given.triples or 4 * given.entities)}))
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import jax
 import ml_collections
 
-from coke_jax import parallel, tasks
+from coke_jax import tasks
 from coke_jax.data import batches as batches_lib
 from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
@@ -53,7 +53,7 @@ class Steps:
   def __init__(self, config: ml_collections.ConfigDict, task: tasks.Task):
     self._setup = setup_lib.Setup(config, task)
     self._key = parameters.dropout_key(config.train.seed)
-    self._state = parallel.replicate(self._setup.init_state())
+    self._state = self._setup.placement.place(self._setup.init_state())
     self.training_set = self._setup.training_set
     self.num_steps = self._setup.num_steps
     self.steps_per_call: int = config.train.steps_per_call

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 import coke_jax
-from coke_jax import errors, parallel
+from coke_jax import compilation_cache, errors
 from coke_jax.data import benchmarks, user_paths
 from coke_jax.plots import readable_names
 from coke_jax.predict import export
@@ -50,7 +50,7 @@ def test_arguments_that_are_no_path(path):
   'use',
   [
     lambda path: benchmarks.locate('mine', path),
-    parallel.use_compilation_cache,
+    compilation_cache.use,
     export.read,
     lambda path: export.write('.', path),
     readable_names.read_names,

@@ -61,7 +61,8 @@ def test_parameters_on_paper(layers):
   shapes = jax.eval_shape(lambda: parameters.init_params(model, 0))
   expected = parameters.count_parameters(shapes)
   shape = scaling.Shape(30_000, 64, 512, layers, relations=100)
-  assert shape.parameters == pytest.approx(expected, rel=0.02)
+  (machine, *_) = scaling.MACHINES
+  assert shape.parameters(machine) == pytest.approx(expected, rel=0.02)
 
 
 def test_larger_models_take_more_memory_and_time():
@@ -72,13 +73,18 @@ def test_larger_models_take_more_memory_and_time():
         scaling.seconds(one, machine)['step']
         < (scaling.seconds(other, machine)['step'])
       )
+  machine, several = scaling.MACHINES[:2]
   one = scaling.Shape(5_000_000, 64, 512)
-  assert one.in_chunks(scaling.MACHINES[0])
+  assert one.in_chunks(machine)
   # Chunks of 64 MiB instead of 10 GB of logits.
-  state = 20 * one.parameters
-  assert scaling.memory(one, scaling.MACHINES[0]) == state + 2**27
+  state = 20 * one.parameters(machine)
+  assert scaling.memory(one, machine) == state + 2**27
   few = dataclasses.replace(one, candidates=1000, adagrad=True)
   # The state, then the gradient of the candidates and their logits.
-  assert scaling.memory(few, scaling.MACHINES[0]) == pytest.approx(
-    8 * one.parameters, rel=0.02
+  assert scaling.memory(few, machine) == pytest.approx(
+    8 * one.parameters(machine), rel=0.02
+  )
+  cut = dataclasses.replace(one, shards=True)
+  assert scaling.memory(cut, several) == pytest.approx(
+    state / several.devices + 2**27, rel=0.02
   )

@@ -1,0 +1,1 @@
+"""Distributes parameters over devices, maybe with a vocabulary in shards."""

@@ -1,0 +1,176 @@
+"""Distributes parameters and the optimizer state over the devices.
+
+By default, every device has a copy of all arrays. If the vocabulary is cut,
+device i only has the entities i S to i S + S - 1, where S is the number of
+entities V divided by the number of devices, rounded up. This concerns the
+entity embeddings, the entity biases and their optimizer state. All other arrays
+are copied to every device.
+
+Outside this module and `sharded_encoder`, trees are whole: they have the
+arrays of `encoder.CoKE`. In checkpoints, trees are whole too, so they can be
+read with any number of devices.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from coke_jax import parallel
+from coke_jax.model import encoder, ensemble
+
+# The arrays [devices, S, ...] of a cut tree. The first rows of the whole
+# element embedding are the entity embeddings.
+ENTITIES = 'entity_embedding'
+BIAS = 'entity_bias'
+_ELEMENTS = 'element_embedding'
+
+
+class Placement:
+  """How the trees of one model are distributed over the devices.
+
+  A tree contains parameters, or dictionaries with the names of parameters, such
+  as an optimizer state.
+
+  Attributes:
+    is_cut: whether the vocabulary is cut.
+    num_entities: V.
+    shard_size: S, the number of entities on a device.
+  """
+
+  def __init__(self, model: ensemble.Encoder, *, cut: bool = False):
+    """Describes a placement. With a single device, nothing is cut.
+
+    Args:
+      model: the encoder.
+      cut: whether to cut the vocabulary. The model must not be an ensemble.
+    """
+    devices = parallel.num_devices()
+    self.is_cut = cut and devices > 1
+    assert not self.is_cut or isinstance(model, encoder.CoKE)
+    self.num_entities = model.num_entities
+    self.shard_size = -(-model.num_entities // devices)
+
+  def place(self, tree: Any) -> Any:
+    """Copies a whole tree to the devices.
+
+    If there are several processes, the tree must be equal in all of them.
+    """
+    if not self.is_cut:
+      return parallel.replicate(tree)
+    tree = self.cut(jax.tree.map(np.asarray, tree))
+    return jax.tree_util.tree_map_with_path(
+      lambda path, leaf: (
+        parallel.place_rows(leaf)
+        if is_shard(path)
+        else parallel.replicate(leaf)
+      ),
+      tree,
+    )
+
+  def fetch(self, tree: Any) -> Any:
+    """Copies a tree from the devices and makes it whole, as NumPy arrays.
+
+    All processes must call this method.
+    """
+    if not self.is_cut:
+      return jax.device_get(tree)
+    tree = jax.tree_util.tree_map_with_path(
+      lambda path, leaf: (
+        parallel.fetch_rows(leaf) if is_shard(path) else np.asarray(leaf)
+      ),
+      tree,
+    )
+    return _map_params(tree, self._join)
+
+  def axes(self, shapes: Any) -> Any:
+    """Returns the axes of devices for `parallel.map_devices`.
+
+    Args:
+      shapes: the shapes of a whole tree.
+    """
+    if not self.is_cut:
+      return None
+    cut = jax.eval_shape(self.cut, shapes)
+    return jax.tree_util.tree_map_with_path(
+      lambda path, _: 0 if is_shard(path) else None, cut
+    )
+
+  def cut(self, tree: Any) -> Any:
+    """Cuts a whole tree. Shards get a leading axis of devices."""
+    return _map_params(tree, self._cut)
+
+  def sum_gradients(self, gradients: Any) -> Any:
+    """Sums gradients over the devices. Works only inside `map_devices`.
+
+    The gradient of a shard is already the sum, because only one device has the
+    shard.
+    """
+    if not self.is_cut:
+      return parallel.sum_over_devices(gradients)
+    return jax.tree_util.tree_map_with_path(
+      lambda path, leaf: (
+        leaf if is_shard(path) else parallel.sum_over_devices(leaf)
+      ),
+      gradients,
+    )
+
+  @property
+  def norm(self) -> Callable[[Any], jax.Array]:
+    """Computes the global norm of a tree. Works only inside `map_devices`."""
+    return _norm_of_cut if self.is_cut else optax.tree.norm
+
+  def _cut(self, params: dict[str, Any]) -> dict[str, Any]:
+    elements = params[_ELEMENTS]
+    entities = elements[: self.num_entities]
+    return {
+      **params,
+      _ELEMENTS: elements[self.num_entities :],
+      ENTITIES: self._rows_of_devices(entities),
+      BIAS: self._rows_of_devices(params[BIAS]),
+    }
+
+  def _rows_of_devices(self, table: Any) -> Any:
+    """Reshapes [V, ...] to [devices, S, ...]. Missing rows are 0."""
+    devices = parallel.num_devices()
+    missing = devices * self.shard_size - self.num_entities
+    pad = np.pad if isinstance(table, np.ndarray) else jnp.pad
+    padded = pad(table, [(0, missing)] + [(0, 0)] * (table.ndim - 1))
+    return padded.reshape(devices, self.shard_size, *table.shape[1:])
+
+  def _join(self, params: dict[str, Any]) -> dict[str, Any]:
+    whole = dict(params)
+    entities, bias = (
+      array.reshape(-1, *array.shape[2:])[: self.num_entities]
+      for array in (whole.pop(ENTITIES), whole[BIAS])
+    )
+    elements = np.concatenate([entities, whole[_ELEMENTS]])
+    return {**whole, _ELEMENTS: elements, BIAS: bias}
+
+
+def is_shard(path: Any) -> bool:
+  """Returns whether the leaf of a cut tree at a path is a shard."""
+  return bool(path) and getattr(path[-1], 'key', None) in (ENTITIES, BIAS)
+
+
+def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
+  """Applies a function to each dictionary with the names of parameters."""
+
+  def is_params(node: Any) -> bool:
+    return isinstance(node, dict) and BIAS in node
+
+  return jax.tree.map(
+    lambda node: function(node) if is_params(node) else node,
+    tree,
+    is_leaf=is_params,
+  )
+
+
+def _norm_of_cut(tree: Any) -> jax.Array:
+  squares = [jnp.float32(0.0), jnp.float32(0.0)]  # of replicas and of shards
+  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    squares[is_shard(path)] += (leaf**2).sum()
+  return jnp.sqrt(squares[0] + parallel.sum_over_devices(squares[1]))
