@@ -227,4 +227,4 @@ def build_placement(
     config: valid settings.
     model: the encoder that the config describes.
   """
-  return placement.Placement(model, cut=config.shard_vocabulary)
+  return placement.make(model, cut=config.shard_vocabulary)

@@ -11,6 +11,7 @@ from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.predict import model as model_lib
+from coke_jax.predict import scorer
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
@@ -18,11 +19,19 @@ PLATFORMS = ('cuda', 'tpu')
 TWO_BLOCKS = {'num_layers': 2}  # The last block computes a single position.
 
 
+def forget_programs():
+  """Clears the caches of functions that `map_devices` has made."""
+  for module in (train_step, ranker_lib, scorer):
+    for function in vars(module).values():
+      if hasattr(function, 'cache_clear'):
+        function.cache_clear()
+
+
 @pytest.fixture
 def exported(monkeypatch):
   """Replaces `map_devices`, so that calls lower their program and return zeros.
 
-  Returns the list of the lowered programs. Nothing is compiled or run.
+  Yields the list of the lowered programs. Nothing is compiled or run.
   """
   original, found = parallel.map_devices, []
 
@@ -40,8 +49,10 @@ def exported(monkeypatch):
 
     return call
 
+  forget_programs()
   monkeypatch.setattr(parallel, 'map_devices', map_devices)
-  return found
+  yield found
+  forget_programs()
 
 
 def check(found, words):

@@ -153,7 +153,7 @@ def check_ties():
 
 
 def train(workdir, epochs):
-  config = small.config(train={'num_epochs': epochs})
+  config = small.config(model={'dropout': 0.0}, train={'num_epochs': epochs})
   config.shard_vocabulary = True
   return run.train_and_evaluate(config, workdir, data=GRAPH)
 

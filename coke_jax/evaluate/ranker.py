@@ -3,22 +3,18 @@
 The modules `link_prediction` and `path_queries` choose the candidates.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from coke_jax import parallel, progress_bar
 from coke_jax.data import entity_sets
 from coke_jax.data import queries as queries_lib
-from coke_jax.evaluate import counting, device_call, filters
+from coke_jax.evaluate import device_call, filters, rank_programs
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import ensemble, parameters
+from coke_jax.model import ensemble
 from coke_jax.shards import placement as placement_lib
-from coke_jax.shards import sharded_encoder
 
 # If fewer than 64 rows of scores fit in memory, `rank_filtered` uses batches of
 # 256 rows and scores one chunk of the entities at a time. In smaller batches,
@@ -30,7 +26,8 @@ _CHUNKED_ROWS = 256
 class Ranker:
   """Ranks the gold answers of queries on all devices.
 
-  The ranking functions are compiled at their first call.
+  The ranking functions are compiled at their first call. Equal models share
+  them.
 
   Attributes:
     batch_size: number of queries in a batch over all devices.
@@ -62,7 +59,6 @@ class Ranker:
       parallel.DeviceError: the batch size is not a multiple of the number
         of devices.
     """
-    self._model = model
     self.batch_size = batch_size or device_call.batch_rows(
       model.num_entities, score_bytes
     )
@@ -73,20 +69,19 @@ class Ranker:
     if not batch_size and self.batch_size < _MIN_ROWS * devices:
       self.chunk_size = score_bytes // (4 * _CHUNKED_ROWS)
       self._filtered_batch_size = _CHUNKED_ROWS * devices
-    self.placement = placement or placement_lib.Placement(model)
-    filtered, among, axes = self._count_filtered, self._count_among, None
-    if self.chunk_size < model.num_entities:
-      filtered = self._count_filtered_by_chunks
+    self.placement = placement or placement_lib.make(model)
     if self.placement.is_cut:
-      self._sharded = sharded_encoder.ShardedEncoder(model, self.placement)
-      self.chunk_size = model.num_entities  # The filters are not divided.
       shard_bytes = 4 * self._filtered_batch_size * self.placement.shard_size
       chunks = -(-shard_bytes // score_bytes)
-      self._shard_chunk = -(-self.placement.shard_size // chunks)
-      filtered, among = self._count_filtered_in_shards, self._count_in_shards
-      axes = self.placement.axes(parameters.param_shapes(model))
-    self._filtered = device_call.DeviceCall(filtered, axes)
-    self._among = device_call.DeviceCall(among, axes)
+      self.chunk_size = model.num_entities  # The filters are not divided.
+      self._filtered = rank_programs.filtered(
+        model, self.placement, -(-self.placement.shard_size // chunks)
+      )
+    else:
+      self._filtered = rank_programs.filtered(
+        model, self.placement, self.chunk_size
+      )
+    self._among = rank_programs.among(model, self.placement)
 
   def rank_filtered(
     self,
@@ -164,98 +159,6 @@ class Ranker:
       return self._among.start(params, batch, size, split)
 
     return _rank(start_batch, queries, size, progress)
-
-  def _scores(self, params: Any, batch: device_call.DeviceBatch) -> jax.Array:
-    """Returns the scores of all entities, float32 [B, V]."""
-    scores: Any = self._model.apply(
-      {'params': params}, batch['tokens'], batch['mask_position']
-    )
-    return scores
-
-  def _count_filtered(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[counting.Counts, jax.Array]:
-    return counting.count_filtered(
-      self._scores(params, batch),
-      batch['gold'],
-      batch['filter_row'][0],
-      batch['filter_entity'][0],
-      batch['filter_of'],
-    )
-
-  def _count_among(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[counting.Counts, jax.Array]:
-    return counting.count_among(
-      self._scores(params, batch), batch['gold'], batch['candidates']
-    )
-
-  def _count_filtered_by_chunks(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[counting.Counts, jax.Array]:
-    apply = functools.partial(self._model.apply, {'params': params})
-    query: Any = apply(
-      batch['tokens'], batch['mask_position'], method='query_embedding'
-    )
-
-    def scores_of(start: jax.Array) -> jax.Array:  # [B, C]
-      scores: Any = apply(query, start, self.chunk_size, method='entity_logits')
-      return scores
-
-    return counting.count_filtered_by_chunks(
-      scores_of,
-      self.chunk_size,
-      self._model.num_entities,
-      batch['gold'],
-      batch['filter_row'],
-      batch['filter_entity'],
-      batch['filter_of'],
-    )
-
-  def _count_filtered_in_shards(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[counting.Counts, jax.Array]:
-    sharded, chunk = self._sharded, self._shard_chunk
-    query = sharded.apply(
-      params, batch['tokens'], batch['mask_position'], method='query_embedding'
-    )
-    queries = sharded.all_rows(query)
-    # The filters of all devices: [devices, F].
-    row, entity = (
-      parallel.gather_over_devices(batch[name][0])
-      for name in ('filter_row', 'filter_entity')
-    )
-    own = len(query)
-    first = own * jnp.arange(len(row))[:, None]
-    row = jnp.where(row < own, row + first, len(queries)).reshape(-1)
-    filter_of = parallel.gather_over_devices(batch['filter_of']) + first
-    chunks = -(-sharded.size // chunk)
-    counts, finite = counting.count_filtered_by_chunks(
-      lambda start: sharded.shard_logits(params, queries, start, chunk),
-      chunk,
-      sharded.size,
-      sharded.own_columns(sharded.all_rows(batch['gold'])),
-      jnp.broadcast_to(row, (chunks, len(row))),
-      jnp.broadcast_to(
-        sharded.own_columns(entity).reshape(-1), (chunks, len(row))
-      ),
-      filter_of.reshape(-1),
-      limit=sharded.num_valid(),
-      sum_parts=parallel.sum_over_devices,
-    )
-    return sharded.slice_rows((counts, finite))
-
-  def _count_in_shards(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[counting.Counts, jax.Array]:
-    return self._sharded.slice_rows(
-      counting.count_among(
-        self._sharded.logits(params, batch['tokens'], batch['mask_position']),
-        self._sharded.own_columns(self._sharded.all_rows(batch['gold'])),
-        self._sharded.own_entities(batch['candidates']),
-        parallel.sum_over_devices,
-      )
-    )
 
 
 def _rank(

@@ -27,15 +27,15 @@ def init_params(model: ensemble.Encoder, seed: int) -> Any:
   """
   key = _named_key(seed, 'parameters')
   if isinstance(model, encoder.CoKE):
-    return jax.jit(_init, static_argnums=0)(model, key)
+    return _init(model, key)
   keys = jax.random.split(key, model.num_members)
-  members = jax.vmap(functools.partial(_init, model.member))
-  return {'member': jax.jit(members)(keys)}
+  return {'member': _init_members(model.member, keys)}
 
 
 def param_shapes(model: ensemble.Encoder) -> Any:
   """Returns the shapes and dtypes of the parameters, without computing them."""
-  return jax.eval_shape(lambda: init_params(model, seed=0))
+  # A copy, because the caller may change the dict.
+  return jax.tree.map(lambda shape: shape, _param_shapes(model))
 
 
 def dropout_key(seed: int) -> jax.Array:
@@ -48,6 +48,19 @@ def _named_key(seed: int, name: str) -> jax.Array:
   return jax.random.fold_in(jax.random.key(seed), number)
 
 
-def _init(model: encoder.CoKE, key: jax.Array) -> Any:
+@functools.lru_cache(maxsize=8)
+def _param_shapes(model: ensemble.Encoder) -> Any:
+  return jax.eval_shape(lambda: init_params(model, seed=0))
+
+
+def _draw(model: encoder.CoKE, key: jax.Array) -> Any:
   tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
   return model.init(key, tokens, jnp.zeros(1, jnp.int32))['params']
+
+
+_init = jax.jit(_draw, static_argnums=0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _init_members(member: encoder.CoKE, keys: jax.Array) -> Any:
+  return jax.vmap(functools.partial(_draw, member))(keys)

@@ -5,20 +5,17 @@ of three sizes: 8 or 64 queries per device, or the full batch. Programs are
 compiled once per size.
 """
 
-import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from coke_jax import parallel
 from coke_jax.data import queries as queries_lib
-from coke_jax.evaluate import counting, device_call
+from coke_jax.evaluate import device_call
 from coke_jax.evaluate import ranks as ranks_lib
-from coke_jax.model import ensemble, parameters
+from coke_jax.model import ensemble
+from coke_jax.predict import score_programs
 from coke_jax.shards import placement as placement_lib
-from coke_jax.shards import sharded_encoder
 
 _SMALL_BATCHES = (8, 64)  # rows for each device
 _MIN_TOP_K = 16  # A smaller k would need another compilation.
@@ -51,25 +48,17 @@ class Scorer:
         every device has a copy.
     """
     self.model = model
-    self.placement = placement or placement_lib.Placement(model)
-    self._sharded: sharded_encoder.ShardedEncoder | None = None
-    self._axes = None
-    if self.placement.is_cut:
-      self._sharded = sharded_encoder.ShardedEncoder(model, self.placement)
-      self._axes = self.placement.axes(parameters.param_shapes(model))
+    self.placement = placement or placement_lib.make(model)
     self._params = params
     self._on_devices = True
     self.batch_size = batch_size or device_call.batch_rows(model.num_entities)
-    self._calls: dict[tuple[str, int], device_call.DeviceCall] = {}
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns the state for pickling, without compiled programs."""
-    return {
-      **self.__dict__,
-      '_params': self.whole_params(),
-      '_on_devices': False,
-      '_calls': {},
-    }
+    """Returns the state for pickling, with the parameters on the host."""
+    params = self._params
+    if self._on_devices:
+      params = self.placement.fetch(params)
+    return {**self.__dict__, '_params': params, '_on_devices': False}
 
   @property
   def params(self) -> Any:
@@ -88,10 +77,12 @@ class Scorer:
     return self._params
 
   def whole_params(self) -> Any:
-    """Copies the parameters from the devices, as NumPy arrays."""
-    if not self._on_devices:
-      return self._params
-    return self.placement.fetch(self._params)
+    """Copies the parameters from the devices, as NumPy arrays.
+
+    Raises:
+      parallel.ForkError: this process was forked from one that uses devices.
+    """
+    return self.placement.fetch(self.params)
 
   def top_k(
     self,
@@ -115,23 +106,12 @@ class Scorer:
       errors.NonFiniteError: a score is NaN or infinite.
     """
     compiled_k = min(_power_of_two(max(k, _MIN_TOP_K)), self.model.num_entities)
-
-    def find(
-      params: Any, batch: device_call.DeviceBatch
-    ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      if self._sharded is not None:
-        return self._sharded.find_best(params, batch, compiled_k)
-      logits, normalizer = self._logits(params, batch)
-      finite = jnp.isfinite(logits).all(axis=1)
-      if 'candidates' in batch:
-        logits = jnp.where(batch['candidates'], logits, -jnp.inf)
-      score, entity = jax.lax.top_k(logits, compiled_k)  # ties ordered by id
-      return {'entity': entity, 'score': score - normalizer}, finite
-
     batch = _inputs(queries)
     if candidates is not None:
       batch['candidates'] = candidates
-    found = self._run('top_k', compiled_k, batch, find)
+    found = self._run(
+      score_programs.top_k(self.model, self.placement, compiled_k), batch
+    )
     return found['entity'][:, :k], found['score'][:, :k]
 
   def rank(
@@ -151,23 +131,12 @@ class Scorer:
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
     """
-
-    def count(
-      params: Any, batch: device_call.DeviceBatch
-    ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      logits, normalizer = self._logits(params, batch)
-      counts, finite = counting.count_among(
-        logits, batch['gold'], batch['candidates']
-      )
-      gold = jnp.take_along_axis(logits, batch['gold'][:, None], axis=1)
-      return {**counts, 'score': (gold - normalizer)[:, 0]}, finite
-
     batch = {
       **_inputs(queries),
       'gold': queries.indices,
       'candidates': candidates,
     }
-    found = self._run('rank', 0, batch, count)
+    found = self._run(score_programs.rank(self.model, self.placement), batch)
     better, equal, among = (
       found[name].astype(np.int64) for name in ('better', 'equal', 'candidates')
     )
@@ -185,15 +154,8 @@ class Scorer:
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
     """
-
-    def normalize(
-      params: Any, batch: device_call.DeviceBatch
-    ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      logits, normalizer = self._logits(params, batch)
-      finite = jnp.isfinite(logits).all(axis=1)
-      return {'score': logits - normalizer}, finite
-
-    return self._run('all', 0, _inputs(queries), normalize)['score']
+    program = score_programs.all_entities(self.model, self.placement)
+    return self._run(program, _inputs(queries))['score']
 
   def answer_log_probabilities(
     self, queries: queries_lib.Queries, answers: np.ndarray
@@ -210,17 +172,9 @@ class Scorer:
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
     """
-
-    def gather(
-      params: Any, batch: device_call.DeviceBatch
-    ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      logits, normalizer = self._logits(params, batch)
-      finite = jnp.isfinite(logits).all(axis=1)
-      own = jnp.take_along_axis(logits, batch['answers'], axis=1)
-      return {'score': own - normalizer}, finite
-
     batch = {**_inputs(queries), 'answers': answers}
-    return self._run('answers', answers.shape[1], batch, gather)['score']
+    program = score_programs.answers(self.model, self.placement)
+    return self._run(program, batch)['score']
 
   def encode(self, tokens: np.ndarray, layer: int) -> np.ndarray:
     """Computes the hidden states of sequences after a number of blocks.
@@ -236,17 +190,8 @@ class Scorer:
     Raises:
       errors.NonFiniteError: a hidden state is NaN or infinite.
     """
-
-    def states(
-      params: Any, batch: device_call.DeviceBatch
-    ) -> tuple[device_call.DeviceBatch, jax.Array]:
-      apply: Any = functools.partial(self.model.apply, {'params': params})
-      if self._sharded is not None:
-        apply = functools.partial(self._sharded.apply, params)
-      hidden = apply(batch['tokens'], layer=layer, method='encode')
-      return {'hidden': hidden}, jnp.isfinite(hidden).all(axis=(1, 2))
-
-    return self._run('encode', layer, {'tokens': tokens}, states)['hidden']
+    program = score_programs.encode(self.model, self.placement, layer)
+    return self._run(program, {'tokens': tokens})['hidden']
 
   def padded_size(self, rows: int) -> int:
     """Returns the padded batch size for a number of rows, over all devices."""
@@ -258,32 +203,12 @@ class Scorer:
       (size for size in sizes if size >= rows), max(self.batch_size, rows)
     )
 
-  def _logits(
-    self, params: Any, batch: device_call.DeviceBatch
-  ) -> tuple[jax.Array, jax.Array]:
-    """Returns the logits [B, V] and their logsumexp [B, 1]."""
-    tokens, mask_position = batch['tokens'], batch['mask_position']
-    logits: Any
-    if self._sharded is None:
-      logits = self.model.apply({'params': params}, tokens, mask_position)
-    else:
-      logits = self._sharded.all_entities(
-        self._sharded.logits(params, tokens, mask_position)
-      )
-    return logits, jax.nn.logsumexp(logits, axis=1, keepdims=True)
-
   def _run(
-    self,
-    name: str,
-    variant: int,
-    batch: device_call.Batch,
-    function: device_call.Function,
+    self, program: device_call.DeviceCall, batch: device_call.Batch
   ) -> device_call.Batch:
-    """Runs a batch. The function is compiled once per name and variant."""
-    if (name, variant) not in self._calls:
-      self._calls[name, variant] = device_call.DeviceCall(function, self._axes)
+    """Pads a batch to one of few sizes and runs a program."""
     size = self.padded_size(len(batch['tokens']))
-    return self._calls[name, variant].start(self.params, batch, size).fetch()
+    return program.start(self.params, batch, size).fetch()
 
 
 def _inputs(queries: queries_lib.Queries) -> device_call.Batch:

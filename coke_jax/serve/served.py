@@ -222,21 +222,17 @@ class Served:
 
 
 class _PausingScorer(scorer.Scorer):
-  """A scorer with the programs of another one. It pauses before each batch."""
+  """A scorer with the parameters of another. It pauses before each batch."""
 
   def __init__(self, other: scorer.Scorer, pause: Callable[[], None]):
     self.__dict__.update(other.__dict__)
     self._pause = pause
 
   def _run(
-    self,
-    name: str,
-    variant: int,
-    batch: device_call.Batch,
-    function: device_call.Function,
+    self, call: device_call.DeviceCall, batch: device_call.Batch
   ) -> device_call.Batch:
     self._pause()
-    return super()._run(name, variant, batch, function)
+    return super()._run(call, batch)
 
 
 def load_served(folder: str | os.PathLike[str], *, warm_up: bool) -> Served:

@@ -11,16 +11,16 @@ arrays of `encoder.CoKE`. In checkpoints, trees are whole too, so they can be
 read with any number of devices.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from coke_jax import parallel
-from coke_jax.model import encoder, ensemble
+from coke_jax.model import encoder, ensemble, parameters
 
 # The arrays [devices, S, ...] of a cut tree. The first rows of the whole
 # element embedding are the entity embeddings.
@@ -29,6 +29,7 @@ BIAS = 'entity_bias'
 _ELEMENTS = 'element_embedding'
 
 
+@dataclasses.dataclass(frozen=True)
 class Placement:
   """How the trees of one model are distributed over the devices.
 
@@ -36,23 +37,19 @@ class Placement:
   as an optimizer state.
 
   Attributes:
-    is_cut: whether the vocabulary is cut.
     num_entities: V.
-    shard_size: S, the number of entities on a device.
+    num_devices: the number of devices.
+    is_cut: whether the vocabulary is cut.
   """
 
-  def __init__(self, model: ensemble.Encoder, *, cut: bool = False):
-    """Describes a placement. With a single device, nothing is cut.
+  num_entities: int
+  num_devices: int
+  is_cut: bool
 
-    Args:
-      model: the encoder.
-      cut: whether to cut the vocabulary. The model must not be an ensemble.
-    """
-    devices = parallel.num_devices()
-    self.is_cut = cut and devices > 1
-    assert not self.is_cut or isinstance(model, encoder.CoKE)
-    self.num_entities = model.num_entities
-    self.shard_size = -(-model.num_entities // devices)
+  @property
+  def shard_size(self) -> int:
+    """S, the number of entities on a device."""
+    return -(-self.num_entities // self.num_devices)
 
   def place(self, tree: Any) -> Any:
     """Copies a whole tree to the devices.
@@ -99,6 +96,10 @@ class Placement:
       lambda path, _: 0 if is_shard(path) else None, cut
     )
 
+  def params_axes(self, model: ensemble.Encoder) -> Any:
+    """Returns the axes of devices of a model's parameters, see `axes`."""
+    return self.axes(parameters.param_shapes(model)) if self.is_cut else None
+
   def cut(self, tree: Any) -> Any:
     """Cuts a whole tree. Shards get a leading axis of devices."""
     return _map_params(tree, self._cut)
@@ -118,11 +119,6 @@ class Placement:
       gradients,
     )
 
-  @property
-  def norm(self) -> Callable[[Any], jax.Array]:
-    """Computes the global norm of a tree. Works only inside `map_devices`."""
-    return _norm_of_cut if self.is_cut else optax.tree.norm
-
   def _cut(self, params: dict[str, Any]) -> dict[str, Any]:
     elements = params[_ELEMENTS]
     entities = elements[: self.num_entities]
@@ -135,7 +131,7 @@ class Placement:
 
   def _rows_of_devices(self, table: Any) -> Any:
     """Reshapes [V, ...] to [devices, S, ...]. Missing rows are 0."""
-    devices = parallel.num_devices()
+    devices = self.num_devices
     missing = devices * self.shard_size - self.num_entities
     pad = np.pad if isinstance(table, np.ndarray) else jnp.pad
     padded = pad(table, [(0, missing)] + [(0, 0)] * (table.ndim - 1))
@@ -149,6 +145,19 @@ class Placement:
     )
     elements = np.concatenate([entities, whole[_ELEMENTS]])
     return {**whole, _ELEMENTS: elements, BIAS: bias}
+
+
+def make(model: ensemble.Encoder, *, cut: bool = False) -> Placement:
+  """Returns the placement of a model on all devices.
+
+  Args:
+    model: the encoder.
+    cut: whether to cut the vocabulary. The model must not be an ensemble. With
+      a single device, nothing is cut.
+  """
+  devices = parallel.num_devices()
+  assert not cut or isinstance(model, encoder.CoKE)
+  return Placement(model.num_entities, devices, cut and devices > 1)
 
 
 def is_shard(path: Any) -> bool:
@@ -169,7 +178,8 @@ def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
   )
 
 
-def _norm_of_cut(tree: Any) -> jax.Array:
+def norm_of_cut(tree: Any) -> jax.Array:
+  """Computes the global norm of a cut tree. Only inside `map_devices`."""
   squares = [jnp.float32(0.0), jnp.float32(0.0)]  # of replicas and of shards
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     squares[is_shard(path)] += (leaf**2).sum()

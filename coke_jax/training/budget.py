@@ -16,6 +16,7 @@ from coke_jax import tasks
 from coke_jax.data import batches
 from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
+from coke_jax.training import train_step
 
 # The settings that are chosen.
 FIELDS = (
@@ -120,6 +121,8 @@ def adopt(
 
 def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
   """Returns the seconds per step, and the seconds of the compilation."""
+  # Otherwise, the step may have been compiled before.
+  train_step.make_train_step.cache_clear()
   state = setup.placement.place(setup.init_state())
   key = parameters.dropout_key(0)
   size = setup.config.train.steps_per_call

@@ -1,5 +1,10 @@
-"""Adam or Adagrad with warm-up, linear decay, clipping and weight decay."""
+"""Adam or Adagrad with warm-up, linear decay, clipping and weight decay.
 
+The functions return the same object for equal arguments, because compiled train
+steps are cached by their optimizer.
+"""
+
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +16,7 @@ import optax
 _ADAGRAD_EPSILON = 1e-20
 
 
+@functools.lru_cache(maxsize=32, typed=True)
 def learning_rate_schedule(
   peak: float, num_steps: int, warmup_fraction: float
 ) -> optax.Schedule:
@@ -37,6 +43,7 @@ def learning_rate_schedule(
   )
 
 
+@functools.lru_cache(maxsize=32, typed=True)
 def make_optimizer(
   schedule: optax.Schedule,
   *,

@@ -186,7 +186,7 @@ def build_optimizer(
     weight_decay=settings.weight_decay,
     clip_norm=settings.clip_norm,
     embedding_factor=settings.embedding_learning_rate_factor,
-    norm=placement.norm if placement and placement.is_cut else None,
+    norm=placement_lib.norm_of_cut if placement and placement.is_cut else None,
   )
   return transformation, schedule
 

@@ -28,6 +28,7 @@ def count_instances(batch: batches.Batch) -> int:
   return int((batch['answers'] != batches.PAD_ANSWER).sum())
 
 
+@functools.lru_cache(maxsize=8, typed=True)
 def make_train_step(
   model: ensemble.Encoder,
   transformation: optax.GradientTransformation,
@@ -44,6 +45,9 @@ def make_train_step(
   tuple[train_state.TrainState, dict[str, jax.Array]],
 ]:
   """Compiles the train step for all local devices, several steps per call.
+
+  Equal arguments return the same function, so that trainings with other seeds
+  or data of the same shapes are not compiled again.
 
   One program runs any number of steps up to `steps_per_call`, so results do not
   depend on how steps are grouped into calls.
@@ -82,9 +86,10 @@ def make_train_step(
     len(steps) values are valid.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
-  place = placement or placement_lib.Placement(model)
+  place = placement or placement_lib.make(model)
   sharded = sharded_encoder.ShardedEncoder(member, place)
   update_rows = update_rows and not place.is_cut
+  norm = placement_lib.norm_of_cut if place.is_cut else optax.tree.norm
 
   def loss_of_logits(
     batch: dict[str, jax.Array], apply: Callable[..., Any]
@@ -191,7 +196,7 @@ def make_train_step(
     new = train_state.TrainState(state.step + 1, *after)
     metrics = {
       'loss': total / weights,
-      'gradient_norm': place.norm(gradients),
+      'gradient_norm': norm(gradients),
     }
     return new, metrics
 
