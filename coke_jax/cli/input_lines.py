@@ -191,19 +191,23 @@ def from_config(
     text_files.DataError: the file does not exist.
     StreamError: the delimiter is empty or contains a line end.
   """
-  columns = flags.unescape(delimiter)
-  if not columns or '\n' in columns:
+  column_delimiter = flags.unescape(delimiter)
+  if not column_delimiter or '\n' in column_delimiter:
     raise StreamError(
       f'--delimiter is {delimiter!r}: expected at least one character and no '
       'line end'
     )
   if path != flags.STANDARD and not os.path.exists(path):
-    raise text_files.DataError(f'{path}: no such file: expected --input')
+    raise text_files.DataError(f'--input={path}: expected an existing file')
   data = config.data
   relation_delimiter = '' if data.kind == 'triples' else data.relation_delimiter
-  if columns in relation_delimiter or relation_delimiter in columns:
-    relation_delimiter = ''  # Every relation has its own column.
-  return Lines(path, LineFormat(columns, relation_delimiter), skip_bad)
+  if (
+    column_delimiter in relation_delimiter
+    or relation_delimiter in column_delimiter
+  ):
+    # The relations of a path cannot share a column.
+    relation_delimiter = ''
+  return Lines(path, LineFormat(column_delimiter, relation_delimiter), skip_bad)
 
 
 def check_open(stream: Any, name: str) -> None:

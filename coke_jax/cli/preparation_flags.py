@@ -100,7 +100,7 @@ TABLE = (
     'report',
     _MODES,
     '',
-    'JSON file for the counts and the leaks. They are also printed, and '
-    'written to report.json in --output.',
+    'JSON file for the report: the numbers of rows, and the leaks between '
+    'splits. It is also printed, and written to report.json in --output.',
   ),
 )

@@ -28,9 +28,11 @@ def train(
   Args:
     config: the settings. Default: the recipe for the number of entities in
       `data`.
-    workdir: the path of the work folder. Default: `runs/<name of the data>`.
+    workdir: the path of the work folder. Empty, with `data`: `runs/<name of the
+      data>`.
     split: the split to evaluate.
-    minutes: the time for a new run. 0: the number of epochs in `config`.
+    minutes: the time for a new run. If it is 0, a run has the number of epochs
+      in `config`.
     data: a file, a folder or the name of a data set, as in `prepare.prepare`.
       Empty: the files of `config.data`.
     coordinator: see `hosts.joined`.

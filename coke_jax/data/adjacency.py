@@ -10,7 +10,7 @@ import scipy.sparse
 
 from coke_jax.data import entity_sets, grouping, vocabulary
 
-# Maximum number of edges in one sparse product. It limits the memory of the
+# Approximate number of edges in one sparse product. It limits the memory of the
 # product to about 200 MB and does not change the result.
 EDGES_PER_CHUNK = 1 << 24
 
@@ -162,7 +162,11 @@ class Adjacency:
 
   @functools.cached_property
   def _edge_keys(self) -> np.ndarray:
-    """One ascending key for each edge, from relation and head: int64 [E]."""
+    """The keys of the edges, which consist of relation and head: int64 [E].
+
+    They are in ascending order. Edges with equal relation and head have equal
+    keys.
+    """
     head, relation, _ = self.edges.T
     return relation.astype(np.int64) * self.num_entities + head
 

@@ -83,8 +83,8 @@ if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
 # %% [markdown]
 # ## Train
 #
-# The first step compiles the model. After training, the checkpoint with the
-# best validation ranks the test split.
+# The first step compiles the model. After training, the test split is ranked
+# with the checkpoint that had the best validation.
 
 # %%
 run.train_and_evaluate(settings, FOLDER)

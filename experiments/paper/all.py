@@ -112,8 +112,9 @@ def is_complete(
 def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
   """Returns a hash of the settings and results of a script's models.
 
-  A record counts only if its work folder is finished. A fresh clone has records
-  but no work folders, so the script trains the models there.
+  The results of a model are part of the hash only if its work folder contains
+  the finished training. A fresh clone contains results but no work folders. So
+  the hash differs there, and the script trains the models.
   """
   parts = []
   for run in script.needed_runs(options):

@@ -1,7 +1,8 @@
 """Updates the tables of docs/reproduction.md.
 
 Between `<!-- table: NAME -->` and `<!-- end of table -->`, the page shows
-experiments/results/<budget>/NAME.md for the budgets cpu and paper.
+experiments/results/<budget>/NAME.md for the budgets cpu and paper. The table
+`throughput` is made from the files in experiments/results/throughput.
 """
 
 import pathlib
@@ -14,7 +15,8 @@ from experiments.paper import formats, settings
 
 PAGE = settings.ROOT / 'docs' / 'reproduction.md'
 RESULTS = settings.ROOT / 'experiments' / 'results'
-BUDGETS = ('cpu', 'paper')  # the numbers of `smoke` are not results
+# The page does not show the budget `smoke`, which only tests the scripts.
+BUDGETS = ('cpu', 'paper')
 _BLOCK = re.compile(
   r'(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)', re.DOTALL
 )
@@ -22,7 +24,7 @@ _LOCAL_LINK = re.compile(r'(\]\()([\w.-]+\))')
 
 
 def update(out: pathlib.Path) -> None:
-  """Updates the page, unless `out` is not a folder of kept results."""
+  """Updates the page if `out` is the folder of results of a shown budget."""
   kept = {settings.default_out(budget) for budget in BUDGETS}
   if out.resolve() in kept:
     write()

@@ -13,7 +13,7 @@ NAME = 'link_prediction'
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the runs of this table."""
+  """Returns the runs of this table that the flags select."""
   return options.selected(options.triple_runs())
 
 

@@ -14,7 +14,7 @@ NAME = 'path_queries'
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the runs of this table."""
+  """Returns the runs of this table that the flags select."""
   return options.selected(options.path_runs())
 
 

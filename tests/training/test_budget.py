@@ -1,4 +1,4 @@
-"""Tests the choice of settings for a time. The measured times are replaced."""
+"""Tests the choice of settings for a time budget, with made-up step times."""
 
 import pytest
 import small
@@ -23,7 +23,7 @@ def config():
 
 @pytest.fixture
 def times(monkeypatch):
-  """Sets the seconds of a step, of a compilation and of a ranking."""
+  """Sets the seconds of a step, of a compilation and of an evaluation."""
 
   def set_times(step, compilation, evaluation):
     monkeypatch.setattr(budget, '_time_steps', lambda _: (step, compilation))
@@ -32,10 +32,10 @@ def times(monkeypatch):
   return set_times
 
 
-def planned_seconds(choice, setup_steps, compilation):
-  """Returns the planned time of a training with its rankings."""
+def planned_seconds(choice, steps_per_epoch, compilation):
+  """Returns the planned seconds of a training and its evaluations."""
   config = choice.config
-  steps = config.train.num_epochs * setup_steps
+  steps = config.train.num_epochs * steps_per_epoch
   members = config.model.num_members
   return (
     compilation

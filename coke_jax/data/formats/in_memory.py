@@ -19,8 +19,8 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
     data: a pandas or polars data frame, a pyarrow table, a NumPy array with at
       least three columns, or an iterable of triples. A triple is a tuple, a
       list or an array.
-    options: the options. `columns` can always be positions from '1'. If the
-      columns of the data have names, it can be these names.
+    options: the options. `columns` contains positions, counted from '1', or
+      the names of the columns, if the data have names.
 
   Returns:
     The rows.

@@ -35,7 +35,7 @@ def read(
   Args:
     path: the file, which may be compressed.
     syntax: one of the extensions in SYNTAXES.
-    options: the options. `columns` and `weight` are not used.
+    options: the options. `columns` and `weight` must be empty.
 
   Returns:
     The rows, numbered from 1. Iterating over them raises `text_files.DataError`
@@ -61,7 +61,7 @@ def _rows(
   options: options_lib.Options,
   log: rows_lib.RowLog,
 ) -> Iterator[tuple[int, Sequence[Any]]]:
-  # N-Triples and N-Quads have no blank nodes without a name.
+  # In N-Triples and N-Quads, all blank nodes have names.
   anonymous: dict[str, int] | None = None if syntax in ('.nt', '.nq') else {}
   number = 0
   try:
@@ -104,8 +104,9 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: the random name of each blank node without a name -> its number.
-      New nodes are added. None if all blank nodes of the file have names.
+    anonymous: the numbers of blank nodes without a name in the file, by the
+      name that pyoxigraph gave them. New nodes are added. None if all blank
+      nodes of the file have names.
   """
   if isinstance(node, library.NamedNode):
     return str(node.value)
