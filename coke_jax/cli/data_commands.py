@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 
 import ml_collections
 
@@ -122,10 +123,8 @@ def prepare(
   if folder is None:
     print('no triples are written: --output=FOLDER writes them')
   else:
-    print(
-      f'written to {folder}; train with --config.data.dir={folder} '
-      f'--config.data.name={folder.name}'
-    )
+    command = shlex.join(['coke', 'train', str(folder)])
+    print(f'written to {folder}; train with: {command}')
 
 
 def _has_standard_input() -> bool:

@@ -12,6 +12,7 @@ from coke_jax.data import graph as graph_lib
 
 REPORT = 'report.json'
 FILES = {split: f'{split}.txt' for split in graph_lib.SPLITS}
+_OVERWRITE = '--overwrite (in Python overwrite=True)'
 
 
 def check_folder(
@@ -40,15 +41,14 @@ def check_folder(
       )
   if (folder / REPORT).exists() and not overwrite:
     raise text_files.DataError(
-      f'{folder / REPORT}: exists: expected a new folder, or the option to '
-      'overwrite'
+      f'{folder / REPORT}: exists: expected a new folder, or {_OVERWRITE}'
     )
   for split, name in FILES.items():
     for path in text_files.split_files(folder, split):
       if path.name != name or not overwrite:
         raise text_files.DataError(
           f'{path}: exists: expected a new folder'
-          + ('' if path.name != name else ', or the option to overwrite')
+          + ('' if path.name != name else f', or {_OVERWRITE}')
         )
 
 

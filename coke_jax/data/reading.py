@@ -160,7 +160,7 @@ def _header_notes(
         f'{log.name}: the labels {words.entities[head]!r}, '
         f'{words.relations[relation]!r} and {words.entities[tail]!r} of the '
         'first row occur nowhere else. If they are the names of the columns, '
-        "set the option header to 'yes'"
+        "use --header=yes (in Python header='yes')"
       )
   return notes
 
@@ -176,6 +176,6 @@ def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
     return []
   return [
     f'{len(quoted):,} labels start and end with a quote, such as '
-    f'{text_files.show_line(quoted[0])}. If the file quotes its fields, set '
-    "the option quote to '\"'"
+    f'{text_files.show_line(quoted[0])}. If the file quotes its fields, use '
+    "--quote='\"' (in Python quote='\"')"
   ]

@@ -132,10 +132,11 @@ def test_csv(folder, triples, delimiter, quote, end, quoting, mark):
 def test_tsv_is_split_at_the_delimiter_only(folder, triples, delimiter):
   lines = [delimiter.join(triple) for triple in triples]
   fields = [line.split(delimiter) for line in lines]
-  hypothesis.assume(all(len(row) == 3 and all(row) for row in fields))
+  # A label may end with a part of the delimiter.
+  hypothesis.assume([tuple(row) for row in fields] == triples)
   path = write(folder, 'a.tsv', '\n'.join(lines))
   labels, log = read(path, delimiter=delimiter, header='no')
-  assert labels == triples == [tuple(row) for row in fields]
+  assert labels == triples
   assert log.header == ()
 
 
@@ -203,13 +204,13 @@ def test_weights(folder):
     ('a,r,b\n\na,,b\n', {}, [':3: ', "('a', '', 'b')", 'empty or missing']),
     ('a,r,b\n"a,r,b\n', {}, [':2: ', "'\"a,r,b'", 'unexpected end of data']),
     ('a,r,b\n"a"x,r,b\n', {}, [':2: ', "expected after '\"'"]),
-    ('a;r;b\n', {}, [':1: ', "the delimiter may be ';'"]),
+    ('a;r;b\n', {}, [':1: ', "--column-delimiter=';'"]),
     (
       'head,relation,tail\n',
       {'columns': ('head', 'relatoin', 'tail')},
       [':1: ', "no column 'relatoin'", "did you mean 'relation'"],
     ),
-    ('a,r,b,c\n', {}, [':1: ', "'1', '2', '3', '4'", 'columns']),
+    ('a,r,b,c\n', {}, [':1: ', "'a', 'r', 'b', 'c'", '--columns=']),
     ('a,r,b\n', {'columns': ('1', '2', '4')}, [':1: ', "'4'", '1 to 3']),
     ('a,a,b\n', {'columns': ('a', 'x', 'b')}, [':1: ', 'more than one column']),
     (

@@ -226,7 +226,7 @@ def test_quoted_labels_are_noted(tmp_path):
     (pathlib.Path('no/where.csv'), {}, 'no/where.csv: no such file'),
     ('{folder}', {}, 'no file of train'),
     ('{folder}', {'test': [('a', 'r', 'b')]}, 'expected a file of train'),
-    ('{folder}/a.xlsx', {}, 'the format of .xlsx is unknown'),
+    ('{folder}/a.xlsx', {}, 'pass the data frame to coke_jax'),
     ('{folder}/a.csv', {'columns': (1, 2)}, 'three of them'),
     ('{folder}/a.csv', {'columns': (1, 2, 2)}, 'different columns'),
     ('{folder}/a.csv', {'format': 'xml'}, "format is 'xml'"),
@@ -302,7 +302,7 @@ def test_the_command(tmp_path, capsys):
   printed = capsys.readouterr().out
   assert '181 rows, 91 left out' in printed
   assert '90 left out: sure below 1 (first: ' in printed
-  assert f'--config.data.dir={tmp_path / "made"}' in printed
+  assert f'train with: coke train {tmp_path / "made"}' in printed
   report = json.loads((tmp_path / 'made' / 'report.json').read_text())
   assert report == json.loads((tmp_path / 'copy.json').read_text())
   assert report['sources'][0]['left_out'] == {
@@ -344,7 +344,7 @@ def test_standard_input(standard_input, capsys):
   prepare_command(input='-', input_format='csv', on_bad_line='skip')
   printed = capsys.readouterr().out
   assert '/dev/stdin: 2 rows, 1 left out' in printed
-  with pytest.raises(coke_jax.CokeError, match='option format'):
+  with pytest.raises(coke_jax.CokeError, match='--input-format'):
     prepare_command(input='-')
 
 

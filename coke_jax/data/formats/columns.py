@@ -1,7 +1,7 @@
 """Finds the columns of head, relation, tail and weight by name or position."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coke_jax.data import text_files, vocabulary
 from coke_jax.data.formats import options as options_lib
@@ -15,10 +15,22 @@ FAMILIES = tuple(
     ('subject', 'object'),
     ('source', 'target'),
     ('from', 'to'),
+    ('start', 'end'),
     ('h', 't'),
     ('s', 'o'),
+    ('entity', 'value'),  # NELL
+    ('item', 'value'),  # Wikidata
+    ('node1', 'node2'),  # KGTK
+    (':start_id', ':end_id'),  # Neo4j
   )
-  for relation in ('relation', 'predicate', 'rel', 'r', 'p', 'type', 'label')
+  for relation in (
+    *('relation', 'predicate', 'property', 'rel', 'r', 'p', 'type', 'label'),
+    *(':type', 'metaedge'),
+  )
+)
+_SHOWN_CHARACTERS = 60  # of each field in an error message
+_OPTION = (
+  'the columns of head, relation and tail with --columns (in Python columns)'
 )
 
 
@@ -71,18 +83,19 @@ def by_name(
     if len(triple) != 3:
       raise text_files.DataError(
         f'{place}: the columns are {", ".join(map(repr, names))}: expected '
-        'head, relation and tail, or the option `columns` with three of them'
+        f'columns named head, relation and tail, or {_OPTION}, such as '
+        f'--columns={",".join(names[:3])}'
       )
   return _selection([*triple, *weight], names)
 
 
 def by_position(
-  width: int, options: options_lib.Options, place: str
+  fields: Sequence[Any], options: options_lib.Options, place: str
 ) -> Selection:
   """Finds the columns of a file in which the columns have no names.
 
   Args:
-    width: number of columns.
+    fields: the first row.
     options: the options. If `columns` is empty, there must be exactly three
       columns besides the weight.
     place: the place of the first row, for error messages.
@@ -91,12 +104,19 @@ def by_position(
     text_files.DataError: there are not enough columns, or a column is given by
       name.
   """
-  names = [str(number) for number in range(1, width + 1)]
+  names = [str(number) for number in range(1, len(fields) + 1)]
+  if not options.columns and len(names) - bool(options.weight) != 3:
+    shown = ', '.join(repr(field)[:_SHOWN_CHARACTERS] for field in fields)
+    raise text_files.DataError(
+      f'{place}: the first row has {len(names)} columns: {shown}: expected '
+      f'{3 + bool(options.weight)}, or {_OPTION}, such as --columns=1,2,3, or '
+      'three of these fields if they are the names of the columns'
+    )
   for column in filter(None, (*options.columns, options.weight)):
     if column not in names:
       raise text_files.DataError(
         f'{place}: there is no column {column!r}: expected a position from 1 '
-        f'to {width}, or the name of a column and a first line with names'
+        f'to {len(fields)}, or the name of a column and a first line with names'
       )
   return by_name(names, options, place)
 

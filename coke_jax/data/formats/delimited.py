@@ -16,7 +16,9 @@ DELIMITERS = {'csv': ',', 'tsv': '\t'}
 QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_HINTED = (',', '\t', ';', '|', ' ')
+# Delimiters that an error message suggests. Labels rarely contain the first
+# three.
+_HINTED = ('\t', ';', '|', ',', ' ')
 _COMPRESSED = {
   b'\x1f\x8b': 'gzip',
   b'BZh': 'bzip2',
@@ -108,7 +110,8 @@ def read_lines(
             raw,
             'not UTF-8',
             f'byte {raw[error.start]:#04x} at column {error.start + 1} is not '
-            f'UTF-8 ({error.reason})',
+            f'UTF-8 ({error.reason}): expected UTF-8. `iconv -f ENCODING -t '
+            'UTF-8` converts a file from another encoding, such as LATIN1',
           )
           continue
         if number == 1:
@@ -209,7 +212,11 @@ def _select(
   else:
     log.may_have_header = options.header == 'auto'
     _check_width(number, fields, delimiter, log)
-    selection = columns_lib.by_position(width, options, log.place(number))
+    try:
+      selection = columns_lib.by_position(fields, options, log.place(number))
+    except text_files.DataError as error:
+      hint = _other_delimiter(fields, delimiter, _HINTED[:3])
+      raise text_files.DataError(f'{error}{hint}') from error
     split = itertools.chain([first], split)
   log.ignored_columns = selection.ignored
   positions = selection.positions
@@ -243,14 +250,22 @@ def _check_width(
   """Raises an error if the first row has fewer than three fields."""
   if len(fields) >= 3:
     return
-  line = delimiter.join(fields)
-  others = [
-    other
-    for other in _HINTED
-    if other != delimiter and len(line.split(other)) >= 3
-  ]
-  hint = f'; the delimiter may be {others[0]!r}' if others else ''
   raise text_files.DataError(
-    f'{log.place(number)}: {text_files.show_line(line)}: expected at least 3 '
-    f'fields separated by {delimiter!r}, got {len(fields)}{hint}'
+    f'{log.place(number)}: {text_files.show_line(delimiter.join(fields))}: '
+    f'expected at least 3 fields separated by {delimiter!r}, got {len(fields)}'
+    f'{_other_delimiter(fields, delimiter, _HINTED)}'
   )
+
+
+def _other_delimiter(
+  fields: list[str], delimiter: str, others: Sequence[str]
+) -> str:
+  """Returns a sentence about the delimiter that a row may have, or ''."""
+  line = delimiter.join(fields)
+  for other in others:
+    if other != delimiter and len(line.split(other)) >= 3:
+      return (
+        f'. The delimiter may be {other!r}: use --column-delimiter={other!r} '
+        f'(in Python delimiter={other!r})'
+      )
+  return ''

@@ -85,7 +85,7 @@ def _sequences(
       'sequence of head, relation and tail'
     )
   width = len(first)
-  selection = columns_lib.by_position(width, options, log.place(1))
+  selection = columns_lib.by_position(first, options, log.place(1))
   log.ignored_columns = selection.ignored
   positions = selection.positions
   for number, row in enumerate(itertools.chain([first], iterator), 1):

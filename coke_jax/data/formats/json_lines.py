@@ -100,7 +100,7 @@ def _keys(
     raise text_files.DataError(
       f'{place}: {text_files.show_line(str(value))}: expected at least 3 items'
     )
-  selection = columns_lib.by_position(len(value), options, place)
+  selection = columns_lib.by_position(value, options, place)
   log.ignored_columns = selection.ignored
   return list(selection.positions)
 

@@ -25,6 +25,35 @@ EXTENSIONS = {
   '.parquet': 'parquet',
   **dict.fromkeys(rdf.SYNTAXES, 'rdf'),
 }
+_SHOWN_FILES = 5  # maximum number of files in an error message
+# What to do with files that cannot be read, by their extensions.
+_REMEDIES = {
+  '.json': 'if each line is one JSON object or array, use --input-format=jsonl '
+  "(in Python format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
+  'such lines',
+  **dict.fromkeys(
+    ('.pt', '.pth', '.npy', '.npz', '.pkl', '.pickle', '.mat', '.h5'),
+    'load the triples in Python, and pass an array to coke_jax.prepare',
+  ),
+  **dict.fromkeys(
+    ('.xlsx', '.xls', '.ods', '.feather', '.dta', '.sqlite', '.db'),
+    'load the table with pandas, and pass the data frame to coke_jax.prepare',
+  ),
+  **dict.fromkeys(
+    ('.zip', '.tar', '.tgz', '.7z', '.rar'),
+    'extract the files first',
+  ),
+  '.zst': 'decompress it, as in `zstd -dc FILE.tsv.zst | coke prepare '
+  '--input=- --input-format=tsv`',
+  **dict.fromkeys(
+    ('.graphml', '.gml', '.gexf'),
+    'load the graph with networkx, and pass the edges to coke_jax.prepare',
+  ),
+  **dict.fromkeys(
+    ('.jsonld', '.n3', '.hdt', '.ttls'),
+    'convert it to N-Triples (.nt)',
+  ),
+}
 _SPLIT_STEMS = {
   'train': ('train',),
   'valid': ('valid', 'dev', 'validation'),
@@ -98,9 +127,12 @@ def find_splits(
           )
         found[split] = path
   if 'train' not in found:
+    names = [path.name for path in sorted(folder.iterdir())]
+    more = ', ...' if len(names) > _SHOWN_FILES else ''
     raise text_files.DataError(
       f'{folder}: no file of train: expected train.csv or train.txt, for '
-      'example, or the path of a file'
+      'example, or the path of a file. The folder contains '
+      f'{", ".join(names[:_SHOWN_FILES]) or "no files"}{more}'
     )
   return {split: found[split] for split in _SPLIT_STEMS if split in found}
 
@@ -118,9 +150,14 @@ def _format(path: pathlib.Path) -> str:
   if path.name.endswith('2id.txt') and openke.is_openke(path.parent):
     return 'openke'
   extension = _extension(path)
+  if extension in _REMEDIES:
+    raise text_files.DataError(
+      f'{path}: files of {extension} cannot be read: {_REMEDIES[extension]}'
+    )
   if extension not in EXTENSIONS:
     raise text_files.DataError(
       f'{path}: the format of {extension or "a file without extension"} is '
-      f'unknown: expected one of {", ".join(EXTENSIONS)}, or the option format'
+      f'unknown: expected one of {", ".join(EXTENSIONS)}, or a format, as in '
+      "--input-format=tsv (in Python format='tsv')"
     )
   return EXTENSIONS[extension]

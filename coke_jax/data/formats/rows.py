@@ -257,8 +257,9 @@ def _check_label(label: str, escape: bool) -> str:
       label,
       'label with a tab, a line break or a byte-order mark',
       'contains a tab or a line break, or starts with a byte-order mark, so it '
-      'cannot be written to a file of triples: expected other labels, or '
-      'escape_labels',
+      'cannot be written to a file of triples. If tabs separate the columns, '
+      "use --column-delimiter='\\t' (in Python delimiter='\\t'). Otherwise, "
+      '--escape-labels (in Python escape_labels=True) replaces such characters',
     )
   return label
 
