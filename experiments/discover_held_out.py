@@ -1,0 +1,107 @@
+"""Measures how many of the facts that `discover` finds are in valid or test.
+
+    python -m experiments.discover_held_out --config=configs/codex_s.py \
+      --workdir=runs/codex_s
+
+Trains on the train split. If the work folder contains the finished run, the run
+is not repeated. Without --config, the work folder must contain a trained model.
+Then finds the most plausible facts that are not in train, and prints the share
+of the first 100 and of the first 1,000 that are in valid or test. Every other
+fact counts as wrong, although some of them are correct and only missing in the
+graph. `random` is the share if the facts were drawn at random from all facts
+that `discover` compares.
+"""
+
+import argparse
+import json
+import pathlib
+import runpy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import coke_jax
+from coke_jax.data import graph as graph_lib
+from coke_jax.training import run
+
+HELD_OUT = ('valid', 'test')
+
+
+def measure(
+  model: coke_jax.Model, numbers: Sequence[int], any_type: bool = False
+) -> dict[str, Any]:
+  """Computes the shares of new facts that are in valid or test.
+
+  Args:
+    model: a model that was trained on the train split of a graph.
+    numbers: for each number N, the share of the first N facts is computed.
+    any_type: whether heads and tails can be entities that are no head or tail
+      of the relation in train.
+
+  Returns:
+    `held_out`, the number of facts that are in valid or test, but not in train;
+    `random`, see the module; `first_N` for each number N, the share among the
+    first N facts. If there are fewer than N facts, the share of all facts.
+  """
+  graph = model.data
+  assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
+  held_out = {*map(tuple, graph.triples(*HELD_OUT).tolist())}
+  held_out -= {*map(tuple, graph.train.tolist())}
+  found = model.discover(
+    top=max(numbers),
+    splits=('train',),
+    type_matching=not any_type,
+    progress=True,
+  )
+  words = graph.vocabulary
+  entities, relations = words.entity_ids, words.relation_ids
+  correct = np.array(
+    [
+      (entities[new.fact[0]], relations[new.fact[1]], entities[new.fact[2]])
+      in held_out
+      for new in found
+    ]
+  )
+  chance = len(held_out) / _compared(graph, any_type)
+  return {
+    'held_out': len(held_out),
+    'random': float(f'{chance:.2g}'),
+    **{f'first_{n}': round(float(correct[:n].mean()), 4) for n in numbers},
+  }
+
+
+def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
+  """Returns the number of facts that are not in train and can be found."""
+  total = 0
+  for relation in np.unique(graph.train[:, 1]):
+    known = np.unique(graph.train[graph.train[:, 1] == relation], axis=0)
+    size = graph.vocabulary.num_entities
+    heads = size if any_type else len(np.unique(known[:, 0]))
+    tails = size if any_type else len(np.unique(known[:, 2]))
+    total += heads * tails - len(known)
+    if not (known[:, 0] == known[:, 2]).any():
+      both = np.intersect1d(known[:, 0], known[:, 2])
+      total -= size if any_type else len(both)
+  return total
+
+
+def main() -> None:
+  """Trains if there is a config, and prints the shares as JSON."""
+  parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+  )
+  parser.add_argument('--config', help='Python file with get_config()')
+  parser.add_argument('--workdir', type=pathlib.Path, required=True)
+  parser.add_argument('--numbers', type=int, nargs='+', default=[100, 1000])
+  parser.add_argument('--any-type', action='store_true')
+  arguments = parser.parse_args()
+  if arguments.config:
+    config = runpy.run_path(arguments.config)['get_config']()
+    run.train_and_evaluate(config, arguments.workdir)
+  model = coke_jax.load(arguments.workdir)
+  print(json.dumps(measure(model, arguments.numbers, arguments.any_type)))
+
+
+if __name__ == '__main__':
+  main()

@@ -1,0 +1,47 @@
+"""Compares the shares of `experiments.discover_held_out` with a loop."""
+
+import pytest
+import small
+
+from coke_jax.predict import load
+from coke_jax.training import run
+from experiments import discover_held_out
+
+
+@pytest.mark.parametrize('any_type', [False, True])
+def test_shares(tmp_path, any_type):
+  data = small.random_graph(relations=('likes', 'near', 'owns'))
+  config = small.config(train={'num_epochs': 1.0})
+  run.train_and_evaluate(config, tmp_path, data=data)
+  model = load.load(tmp_path)
+  measured = discover_held_out.measure(model, [5, 30], any_type)
+  labels = {}
+  for split in small.SPLITS:
+    labels[split] = {
+      (
+        data.vocabulary.entities[head],
+        data.vocabulary.relations[relation],
+        data.vocabulary.entities[tail],
+      )
+      for head, relation, tail in data.split(split).tolist()
+    }
+  held_out = (labels['valid'] | labels['test']) - labels['train']
+  assert measured['held_out'] == len(held_out)
+  found = model.discover(top=30, splits=('train',), type_matching=not any_type)
+  for number in (5, 30):
+    correct = sum(new.fact in held_out for new in found[:number])
+    assert measured[f'first_{number}'] == round(correct / number, 4)
+  compared = 0
+  for relation in data.vocabulary.relations:
+    known = {(h, t) for h, r, t in labels['train'] if r == relation}
+    names = data.vocabulary.entities
+    loops = any(head == tail for head, tail in known)
+    heads = names if any_type else {head for head, _ in known}
+    tails = names if any_type else {tail for _, tail in known}
+    compared += sum(
+      (head, tail) not in known and (loops or head != tail)
+      for head in heads
+      for tail in tails
+    )
+  chance = len(held_out) / compared
+  assert measured['random'] == pytest.approx(chance, rel=0.05)
