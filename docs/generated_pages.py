@@ -139,8 +139,9 @@ def command_line() -> str:
         notes = []
         if flag.choices:
           notes.append(' or '.join(f'`{choice}`' for choice in flag.choices))
-        if flag.default not in ('', False):
-          notes.append(f'default `{flag.default}`')
+        default = flag.default_for(mode)
+        if default not in ('', False):
+          notes.append(f'default `{default}`')
         parts.append(
           _definition(
             f'`{flag.typed}`',

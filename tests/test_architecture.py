@@ -12,7 +12,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1] / 'coke_jax'
 LEVELS = (
   {'main'},
   {'cli'},
-  {'serve', 'fit', 'cross_audit'},
+  {'serve', 'fit', 'cross_audit', 'report'},
   {'plots', 'training', 'predict'},
   {'tasks'},
   {'storage', 'evaluate', 'recipes', 'builtin_configs'},

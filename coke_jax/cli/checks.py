@@ -1,4 +1,4 @@
-"""Checks of the work folder and of --output before a command starts."""
+"""Checks of the work folder and of flags before a command starts."""
 
 import os
 
@@ -7,6 +7,7 @@ import ml_collections
 from coke_jax import compilation_cache
 from coke_jax import config as config_lib
 from coke_jax.cli import flags
+from coke_jax.data import vocabulary
 from coke_jax.predict import export
 from coke_jax.storage import layout
 from coke_jax.storage import workdir as workdir_lib
@@ -82,3 +83,17 @@ def protect_files(
       raise config_lib.ConfigError(
         f'--output={output} is {what}: expected another file'
       )
+
+
+def split_relations(
+  words: vocabulary.Vocabulary, relation: str
+) -> list[str] | None:
+  """Splits the value of --relation at commas. Returns None if it is empty.
+
+  The label of a relation is not split, even if it contains a comma.
+  """
+  if not relation:
+    return None
+  if relation in words.relation_ids:
+    return [relation]
+  return relation.split(',')

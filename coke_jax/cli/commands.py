@@ -17,6 +17,7 @@ from coke_jax.cli import (
   graph_commands,
   information_commands,
   model_commands,
+  report_command,
   serve_command,
   train_command,
 )
@@ -126,6 +127,16 @@ COMMANDS = {
     'Draw training curves, metrics and maps of embeddings, and write them to '
     '--output.',
     ('coke plot runs/countries --output=pictures --relation=borders',),
+  ),
+  'report': Command(
+    report_command.report,
+    'Write a report of a run as one HTML file: metrics, hardest relations, '
+    'curves, calibration, maps, data, leaks and settings. --workdir may be an '
+    'exported model.',
+    (
+      'coke report runs/countries --output=report.html',
+      'coke report runs/countries --split=test --output=report.html',
+    ),
   ),
   'prepare': Command(
     data_commands.prepare,

@@ -19,6 +19,7 @@ class Flag:
     choices: the allowed values. Default: any value of the type.
     notes: modes -> a further text for `--help` that is true only for these
       modes.
+    defaults: mode -> its default value, for modes that have another one.
   """
 
   name: str
@@ -27,6 +28,7 @@ class Flag:
   help: str
   choices: tuple[str, ...] = ()
   notes: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)
+  defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @property
   def typed(self) -> str:
@@ -39,7 +41,14 @@ class Flag:
     notes = [
       f'{", ".join(modes)}: {text}' for modes, text in self.notes.items()
     ]
+    notes += [
+      f'Default of {mode}: {value}.' for mode, value in self.defaults.items()
+    ]
     return ' '.join(filter(None, [self.help, *notes]))
+
+  def default_for(self, mode: str) -> str | int | float | bool:
+    """Returns the default value for one mode."""
+    return self.defaults.get(mode, self.default)
 
   def help_for(self, mode: str) -> str:
     """Returns the help text for one mode."""

@@ -29,14 +29,17 @@ Flag = flag_types.Flag
 TABLE = (
   Flag(
     'split',
-    ('train', 'evaluate', 'calibrate'),
+    ('train', 'evaluate', 'calibrate', 'report'),
     'test',
     '',
     ('train', 'valid', 'test'),
     notes={
       ('train', 'evaluate'): 'Split to evaluate with the best checkpoint.',
       ('calibrate',): 'Split for the table of reliability, valid or test.',
+      ('report',): 'Split to rank, for all tables of metrics. The metrics of '
+      'the test split are taken from results.json.',
     },
+    defaults={'report': 'valid'},
   ),
   Flag(
     'data',
@@ -93,6 +96,7 @@ TABLE = (
       'embed',
       'export',
       'plot',
+      'report',
       'prepare',
     ),
     STANDARD,
@@ -110,6 +114,7 @@ TABLE = (
       ('embed',): ".npz file, or folder for TensorBoard's projector.",
       ('export',): 'New folder for the files.',
       ('plot',): 'Folder for the pictures.',
+      ('report',): 'HTML file to write.',
       ('prepare',): 'New folder for train.txt, valid.txt and test.txt. '
       'By default, no triples are written.',
     },
@@ -221,6 +226,8 @@ def values(mode: str) -> dict[str, Any]:
     raise FlagError('\n'.join(unused))
   return {
     flag.name: flags.FLAGS[flag.name].value
+    if flags.FLAGS[flag.name].present
+    else flag.default_for(mode)
     for flag in TABLE
     if mode in flag.modes
   }

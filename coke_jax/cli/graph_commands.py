@@ -15,9 +15,7 @@ from coke_jax.cli import checks, flags, output_lines
 from coke_jax.plots import reliability_plots
 from coke_jax.predict import calibration_files, load
 from coke_jax.predict import model as model_lib
-
-# The precisions for which `calibrate` prints thresholds.
-_PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+from coke_jax.predict.jobs import calibrate as calibrate_lib
 
 
 def discover(
@@ -35,7 +33,7 @@ def discover(
   """Writes the most plausible facts that are not known."""
   model = load_model(config, workdir, output)
   found = model.discover(
-    split_relations(model, relation),
+    checks.split_relations(model.data.vocabulary, relation),
     top=top,
     per_head=per_head or None,
     splits=splits.split(','),
@@ -72,7 +70,7 @@ def audit(
   """Writes the known facts that the model considers least plausible."""
   model = load_model(config, workdir, output)
   found = model.audit(
-    split_relations(model, relation),
+    checks.split_relations(model.data.vocabulary, relation),
     top=top,
     splits=splits.split(','),
     progress=True,
@@ -121,7 +119,7 @@ def calibrate(
     cells = [f'{getattr(one, name):.4g}' for name in names[:-1]]
     print('\t'.join([*cells, str(one.count)]))
   print('\nprecision\tscore')
-  for precision in _PRECISIONS:
+  for precision in calibrate_lib.PRECISIONS:
     score = calibration.threshold(precision)
     print(f'{precision}\t{"" if score is None else f"{score:.4g}"}')
   path = calibration_files.write(
@@ -131,18 +129,6 @@ def calibrate(
   if output != flags.STANDARD:
     written += reliability_plots.draw(bins, split, output)
   _report('calibrated on valid', ' '.join(map(str, written)))
-
-
-def split_relations(model: model_lib.Model, relation: str) -> list[str] | None:
-  """Splits the value of --relation at commas. Returns None if it is empty.
-
-  The label of a relation is not split, even if it contains a comma.
-  """
-  if not relation:
-    return None
-  if relation in model.data.vocabulary.relation_ids:
-    return [relation]
-  return relation.split(',')
 
 
 def load_model(

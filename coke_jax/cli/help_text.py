@@ -54,7 +54,7 @@ def of_command(mode: str) -> str:
   if command.common == ('workdir',):
     shared = [_flag('--workdir', 'Folder of a trained model.')]
   own = [
-    _flag(flag.typed, flag.help_for(mode), flag.default, flag.choices)
+    _flag(flag.typed, flag.help_for(mode), flag.default_for(mode), flag.choices)
     for flag in flags.TABLE
     if mode in flag.modes
   ]

@@ -138,16 +138,14 @@ def plot(
   checks.trained_workdir(config, workdir)
   checks.require_output(output, 'a folder for the pictures')
   model = load.load(workdir) if entity or relation else None
-  relations: list[str] = []
-  if model and relation in model.data.vocabulary.relation_ids:
-    relations = [relation]  # The label may contain a comma.
-  elif relation:
-    relations = relation.split(',')
+  relations = None
+  if model:
+    relations = checks.split_relations(model.data.vocabulary, relation)
   written = draw.draw(
     workdir,
     output,
     entity=entity or None,
-    relations=relations,
+    relations=relations or (),
     names=names or None,
     model=model,
   )

@@ -85,7 +85,7 @@ TABLE = (
   ),
   flag_types.Flag(
     'entity',
-    ('similar', 'plot'),
+    ('similar', 'plot', 'report'),
     '',
     '',
     notes={
@@ -93,11 +93,13 @@ TABLE = (
       ('plot',): 'Also draw a map of the contextual embeddings of this entity. '
       'The map has one point for each training triple that contains the '
       'entity.',
+      ('report',): 'Entity of the map of an entity. Default: one with many '
+      'training triples.',
     },
   ),
   flag_types.Flag(
     'relation',
-    ('discover', 'audit', 'similar', 'plot'),
+    ('discover', 'audit', 'similar', 'plot', 'report'),
     '',
     '',
     notes={
@@ -108,13 +110,18 @@ TABLE = (
       ('plot',): 'Also draw a map of the contextual embeddings of this '
       'relation, or of two relations separated by a comma. The map has one '
       'point for each training triple with one of these relations.',
+      ('report',): 'Relation of the map of a relation, or two relations '
+      'separated by a comma. Default: one with many training triples.',
     },
   ),
   flag_types.Flag(
     'names',
-    ('plot',),
+    ('plot', 'report'),
     '',
-    'File with "label TAB name" on each line. The names replace the labels in '
-    'legends.',
+    'File with "label TAB name" on each line.',
+    notes={
+      ('plot',): 'The names replace the labels in legends.',
+      ('report',): 'The names replace the labels.',
+    },
   ),
 )

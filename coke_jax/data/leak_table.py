@@ -14,20 +14,7 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
     f'{report.name}: what train gives away',
     f'  {"":<46}{"valid":>16}{"test":>16}',
   ]
-  rows: list[tuple[str, dict[str, int]]] = [
-    ('triples', report.triples),
-    ('given away by an inverse relation', report.given_away['inverse']),
-    ('given away by a duplicate relation', report.given_away['duplicate']),
-    ('given away by a symmetric relation', report.given_away['symmetric']),
-    ('given away in all', report.given_away['any']),
-    ('entities linked in train, tail to head', report.linked['reverse']),
-    ('entities linked in train, head to tail', report.linked['same direction']),
-    ('entities linked in train, either way', report.linked['any']),
-    ('also in train', report.in_train),
-    ('with an entity that is not in train', report.unseen_entities),
-    ('with a relation that is not in train', report.unseen_relations),
-  ]
-  for name, counts in rows:
+  for name, counts in rows(report):
     cells = [
       _cell(counts[split], report.triples[split], name != 'triples')
       for split in leaks.EVALUATED
@@ -67,6 +54,26 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
       f'  {leak.relation}{other}'
     )
   return '\n'.join(lines)
+
+
+def rows(report: leaks.LeakReport) -> list[tuple[str, dict[str, int]]]:
+  """Returns the names of the counts, and split -> number of triples.
+
+  The first count is the number of all triples.
+  """
+  return [
+    ('triples', report.triples),
+    ('given away by an inverse relation', report.given_away['inverse']),
+    ('given away by a duplicate relation', report.given_away['duplicate']),
+    ('given away by a symmetric relation', report.given_away['symmetric']),
+    ('given away in all', report.given_away['any']),
+    ('entities linked in train, tail to head', report.linked['reverse']),
+    ('entities linked in train, head to tail', report.linked['same direction']),
+    ('entities linked in train, either way', report.linked['any']),
+    ('also in train', report.in_train),
+    ('with an entity that is not in train', report.unseen_entities),
+    ('with a relation that is not in train', report.unseen_relations),
+  ]
 
 
 def _cell(count: int, total: int, with_share: bool) -> str:

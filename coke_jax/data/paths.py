@@ -147,6 +147,12 @@ class PathData:
       raise ValueError(f'split is {name!r}: expected one of {graph.SPLITS}')
     return getattr(self, name)
 
+  def single_edges(self) -> graph.KnowledgeGraph:
+    """Returns the paths with a single relation as the triples of a graph."""
+    edges = {name: self.split(name).single_edges() for name in graph.SPLITS}
+    name = f'{self.name} (single edges)'
+    return graph.KnowledgeGraph(name, self.vocabulary, **edges)
+
   def num_distinct(self, split: str) -> int:
     """Returns the number of distinct paths of a split."""
     keys = np.sort(path_keys([self.split(split)])[0])

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from coke_jax import config
-from coke_jax.data import graph as graph_lib
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import link_prediction, path_negatives
@@ -90,8 +89,17 @@ class PathQueries:
     ranks = self.rank(ranker, params, split, progress=progress)
     results = self.summarize(ranks, split)
     if not choosing:
-      results['single_edges'] = self._link_prediction(
-        ranker, params, split, progress=f'{progress}: single edges'
+      single = self.single_edges(split)
+      results['single_edges'] = (
+        single.evaluate(
+          ranker,
+          params,
+          split,
+          choosing=False,
+          progress=f'{progress}: single edges',
+        )
+        if single
+        else {}
       )
     return results
 
@@ -239,25 +247,20 @@ class PathQueries:
       table += '\n' + link_prediction.format_table(results['single_edges'])
     return table
 
-  def _link_prediction(
-    self,
-    ranker: ranker_lib.Ranker,
-    params: Any,
-    split: str,
-    *,
-    progress: str,
-  ) -> dict[str, Any]:
-    edges = {
-      name: self.data.split(name).single_edges() for name in graph_lib.SPLITS
-    }
-    if not len(edges[split]):
-      return {}
-    single = graph_lib.KnowledgeGraph(
-      f'{self.data.name} (single edges)', self.data.vocabulary, **edges
-    )
-    return link_prediction.LinkPrediction(single).evaluate(
-      ranker, params, split, choosing=False, progress=progress
-    )
+  def single_edges(self, split: str) -> link_prediction.LinkPrediction | None:
+    """Returns link prediction on the paths with a single relation.
+
+    Args:
+      split: the split that is going to be ranked.
+
+    Returns:
+      The task, whose graph has the single edges of all splits. None if the
+      split has no path with a single relation.
+    """
+    edges = self.data.single_edges()
+    if not len(edges.split(split)):
+      return None
+    return link_prediction.LinkPrediction(edges)
 
 
 def quantile_metrics(ranks: ranks_lib.Ranks) -> dict[str, Any]:

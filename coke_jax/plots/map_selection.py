@@ -73,7 +73,11 @@ class Selection:
 
 
 def select_entity(
-  data: arrays.DataSet, label: str, *, seed: int = 0
+  data: arrays.DataSet,
+  label: str,
+  *,
+  seed: int = 0,
+  most: int | None = None,
 ) -> Selection:
   """Selects the training triples of an entity, grouped by relation.
 
@@ -84,8 +88,9 @@ def select_entity(
     data: a graph, or path data. The triples of path data are the paths with a
       single relation.
     label: the label of the entity.
-    seed: the seed of the sample that is drawn if there are more than MAX_POINTS
+    seed: the seed of the sample that is drawn if there are more than `most`
       triples.
+    most: the maximum number of points. Default: 5,000.
 
   Raises:
     MapError: the label is unknown, or has too few triples.
@@ -102,6 +107,7 @@ def select_entity(
     grouped_by='relation',
     least=MIN_RELATION_TRIPLES,
     seed=seed,
+    most=most,
   )
   return _beside_inverses(selection, everything)
 
@@ -112,6 +118,7 @@ def select_relations(
   *,
   sides: Sequence[str] | None = None,
   seed: int = 0,
+  most: int | None = None,
 ) -> Selection:
   """Selects the training triples of one or two relations, grouped by entity.
 
@@ -123,8 +130,9 @@ def select_relations(
     sides: `head` or `tail` for each relation, the side whose entities are the
       groups. Default: the sides for which the most triples are in groups with
       at least MIN_ENTITY_TRIPLES triples.
-    seed: the seed of the sample that is drawn if there are more than MAX_POINTS
+    seed: the seed of the sample that is drawn if there are more than `most`
       triples.
+    most: the maximum number of points. Default: 5,000.
 
   Raises:
     MapError: a label or side is unknown, `labels` are not one label or two
@@ -166,6 +174,7 @@ def select_relations(
     sides=best,
     least=MIN_ENTITY_TRIPLES,
     seed=seed,
+    most=most,
   )
 
 
@@ -179,6 +188,7 @@ def _select(
   grouped_by: str,
   least: int,
   seed: int,
+  most: int | None,
   sides: tuple[str, ...] = (),
 ) -> Selection:
   """Leaves out small groups, and draws a sample of too many points."""
@@ -198,9 +208,10 @@ def _select(
   place = np.full(len(groups), -1)
   place[large] = np.arange(len(large))
   kept = len(rows)
-  if kept > MAX_POINTS:
+  most = MAX_POINTS if most is None else most
+  if kept > most:
     generator = np.random.default_rng(seed)
-    rows = np.sort(generator.choice(rows, MAX_POINTS, replace=False))
+    rows = np.sort(generator.choice(rows, most, replace=False))
   return Selection(
     labels=labels,
     kind=kind,

@@ -33,6 +33,7 @@ from coke_jax.data import arrays, atomic_files, user_paths
 from coke_jax.model import parameters
 from coke_jax.predict import calibration_files
 from coke_jax.storage import checksums, json_files
+from coke_jax.storage import results as results_lib
 from coke_jax.storage import workdir as workdir_lib
 
 FORMAT = 1  # Format of the folder. `read` accepts no other format.
@@ -95,7 +96,7 @@ def write(
   task = tasks.make_task(config, data)
   model = tasks.build_model(config, data.vocabulary, task.max_length)
   params, step = workdir.best_params(parameters.param_shapes(model))
-  results = _results_of(workdir, step)
+  results = results_lib.read(folder, 'test', step)
   calibration = calibration_files.read(workdir.folder, params)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
@@ -161,16 +162,15 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   return config, data, params, metadata['step']
 
 
-def _results_of(
-  workdir: workdir_lib.Workdir, step: int
-) -> dict[str, Any] | None:
-  """Returns the test metrics of a step, or None if there are none."""
-  path = workdir.folder / _RESULTS
-  if not path.exists():
-    return None
-  results = json_files.read_json(path)
-  same = isinstance(results, dict) and results.get('step') == step
-  return results if same else None
+def written_by(folder: str | os.PathLike[str]) -> str:
+  """Returns the version of coke_jax that wrote an exported model.
+
+  Raises:
+    ExportError: the file of the parameters is missing, damaged or of another
+      format.
+  """
+  metadata = _read_metadata(user_paths.expand(folder) / _MODEL)
+  return str(metadata.get('version'))
 
 
 def write_params(path: pathlib.Path, params: Any, step: int) -> None:

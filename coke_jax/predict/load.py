@@ -2,6 +2,9 @@
 
 import os
 import pathlib
+from typing import NamedTuple
+
+import ml_collections
 
 from coke_jax import parallel, tasks
 from coke_jax.model import parameters
@@ -17,6 +20,22 @@ EXAMPLE_MODEL = (
   / 'countries'
   / 'example_model'
 )
+
+
+class Loaded(NamedTuple):
+  """A trained model and what its folder says about it.
+
+  Attributes:
+    model: the model, with the parameters of its best checkpoint.
+    config: the settings.
+    task: the task, which evaluates the splits.
+    step: the step of the checkpoint.
+  """
+
+  model: model_lib.Model
+  config: ml_collections.ConfigDict
+  task: tasks.Task
+  step: int
 
 
 def load(folder: str | os.PathLike[str]) -> model_lib.Model:
@@ -37,9 +56,24 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     parallel.ForkError: this process was forked from one that uses devices.
     calibration_files.CalibrationError: calibration.json is damaged.
   """
+  return load_with_task(folder).model
+
+
+def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
+  """Loads a trained model together with its settings, task and step.
+
+  Args:
+    folder: a work folder, or the folder of an exported model.
+
+  Returns:
+    The model, with its parameters on all local devices, and its settings.
+
+  Raises:
+    errors.CokeError: as in `load`.
+  """
   parallel.check_process()
   if export.is_export(folder):
-    config, data, params, _ = export.read(folder)
+    config, data, params, step = export.read(folder)
     task = tasks.make_task(config, data)
     model = tasks.build_model(config, data.vocabulary, task.max_length)
   else:
@@ -47,11 +81,11 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     config = workdir.config()
     task = tasks.make_task(config, workdir.data())
     model = tasks.build_model(config, task.data.vocabulary, task.max_length)
-    params, _ = workdir.best_params(parameters.param_shapes(model))
+    params, step = workdir.best_params(parameters.param_shapes(model))
   longest = min(config.data.max_path_length, task.max_length - 2)
   placement = tasks.build_placement(config, model)
   loaded = model_lib.Model(
     model, placement.place(params), task.data, longest, placement=placement
   )
   loaded.calibration = calibration_files.read(folder, params)
-  return loaded
+  return Loaded(loaded, config, task, step)

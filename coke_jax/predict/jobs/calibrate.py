@@ -22,6 +22,9 @@ from coke_jax.data import graph
 from coke_jax.predict import predictor, questions, validation
 from coke_jax.predict.jobs import facts as facts_lib
 
+# The precisions for which thresholds of the score are shown.
+PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
 # Only the number of scores in each bin is kept, so the memory does not depend
 # on the number of candidates.
 _LOWEST = -50.0

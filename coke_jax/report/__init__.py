@@ -1,0 +1,1 @@
+"""Reports of runs: one HTML file without external files."""
