@@ -176,11 +176,13 @@ class Neighborhood:
     """
     if len(steps) > longest:
       return None
+    # Models are trained to predict the heads of facts. In random walks, an
+    # inverse relation is always a part of a longer path.
+    if len(steps) == 1 and steps[0].backwards:
+      return questions.Question(entity, (steps[0].relation,), 'head')
     relations = self.path(steps)
     if relations is not None:
       return questions.Question(entity, relations, 'tail')
-    if len(steps) == 1:
-      return questions.Question(entity, (steps[0].relation,), 'head')
     if all(step.backwards for step in steps):
       return questions.Question(
         entity, tuple(step.relation for step in reversed(steps)), 'head'

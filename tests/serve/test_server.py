@@ -69,6 +69,29 @@ def test_ranks_are_those_of_the_model(running, model):
   )
 
 
+@pytest.mark.parametrize(
+  ('steps', 'question'),
+  [
+    (['>borders'], ('Kenya', 'borders', '?')),
+    (['<borders'], ('?', 'borders', 'Kenya')),
+    (['>borders', '<capital'], ('Kenya', 'borders', '**capital', '?')),
+  ],
+)
+def test_steps_are_asked_as_questions(running, model, steps, question):
+  body = {
+    'entity': 'Kenya',
+    'steps': [
+      {'relation': step[1:], 'backwards': step[0] == '<'} for step in steps
+    ],
+  }
+  status, text = send(running, '/v1/ask', body)
+  assert status == 200
+  assert json.loads(text)['method'] == 'model'
+  assert [one['label'] for one in json.loads(text)['answers']] == [
+    one.label for one in model.predict(question)
+  ]
+
+
 def test_labels_are_found_without_accents_and_case(running):
   status, text = send(running, '/v1/search?text=ASUNCION')
   assert status == 200

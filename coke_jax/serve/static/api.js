@@ -1,46 +1,73 @@
 // Requests to the server that sent this page.
 
-let token = sessionStorage.getItem('coke-token') || '';
+import * as storage from './storage.js';
+
+const ATTEMPTS = 4;
+
+let token = storage.read(storage.session, 'coke-token');
 
 export class ServerError extends Error {
+  // status: the HTTP status. 0 if there was no response.
   constructor(status, message) {
     super(message);
     this.status = status;
   }
 }
 
+export const hasToken = () => token !== '';
+
+// Returns the headers that contain the token. A header can only contain bytes,
+// so that each character stands for a byte of the token in UTF-8.
+export function authorization() {
+  const bytes = new TextEncoder().encode(token);
+  return token
+    ? { Authorization: `Bearer ${String.fromCharCode(...bytes)}` } : {};
+}
+
 export function useToken(given) {
   token = given;
-  sessionStorage.setItem('coke-token', given);
+  storage.write(storage.session, 'coke-token', given);
 }
 
 // Sends a request. If `body` is undefined, the method is GET. If the server is
 // busy, the request is repeated.
 export async function send(path, body, signal) {
-  const headers = {};
-  if (token) headers.Authorization = `Bearer ${token}`;
+  const headers = authorization();
   const options = { headers, signal };
   if (body !== undefined) {
     options.method = 'POST';
     options.body = JSON.stringify(body);
     headers['Content-Type'] = 'application/json';
   }
-  for (let attempt = 0; ; attempt += 1) {
-    const response = await fetch(`/v1/${path}`, options);
+  for (let attempt = 1; ; attempt += 1) {
+    const response = await respond(`/v1/${path}`, options);
     if (response.ok) return response.json();
-    if (response.status === 503 && attempt < 3) {
+    if (response.status === 503 && attempt < ATTEMPTS) {
       const seconds = Number(response.headers.get('Retry-After')) || 1;
       await new Promise((done) => setTimeout(done, 1000 * seconds));
       continue;
     }
-    const text = await response.text();
-    let message = text;
-    try {
-      message = JSON.parse(text).error;
-    } catch {
-      // The text is not JSON.
-    }
-    throw new ServerError(response.status, message || response.statusText);
+    throw new ServerError(response.status, await messageOf(response));
+  }
+}
+
+async function respond(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ServerError(
+      0, 'There is no connection to the server. It may have been stopped.');
+  }
+}
+
+async function messageOf(response) {
+  const text = await response.text();
+  try {
+    return JSON.parse(text).error || response.statusText;
+  } catch {
+    // A proxy in front of the server can answer with a text or a page.
+    return `The server answered with status ${response.status}.`;
   }
 }
 
@@ -53,10 +80,11 @@ export function latest() {
     const own = new AbortController();
     controller = own;
     try {
-      return await send(path, body, own.signal);
+      const found = await send(path, body, own.signal);
+      if (!own.signal.aborted) return found;
     } catch (error) {
-      if (own.signal.aborted) return new Promise(() => {});
-      throw error;
+      if (!own.signal.aborted) throw error;
     }
+    return new Promise(() => {});
   };
 }

@@ -4,10 +4,12 @@ import { make } from './dom.js';
 
 let instances = 0;
 
-// Makes a combobox of an input and a list.
+// Makes a combobox of an input and a list. The list opens when text is typed,
+// with the arrow keys and with a click.
 // suggest(text): returns, or resolves to, items with `text` and `note`.
 // choose(item): called when an item is chosen. Returns the new text.
-export function combobox(input, list, { suggest, choose, report }) {
+// nothing(text): returns the text that is shown if there are no items.
+export function combobox(input, list, { suggest, choose, nothing, report }) {
   const prefix = `option-${(instances += 1)}-`;
   let items = [];
   let active = -1;
@@ -45,49 +47,64 @@ export function combobox(input, list, { suggest, choose, report }) {
     input.value = choose(item);
   }
 
+  function optionOf(item, index) {
+    const option = make('li', { id: prefix + index, dir: 'auto' }, item.text);
+    option.setAttribute('role', 'option');
+    if (item.note) option.append(make('small', {}, item.note));
+    // The input keeps the focus.
+    option.addEventListener('mousedown', (event) => event.preventDefault());
+    option.addEventListener('click', () => pick(index));
+    return option;
+  }
+
   async function open() {
     current += 1;
     const own = current;
+    const text = input.value;
     let found;
     try {
-      found = await suggest(input.value);
+      found = await suggest(text);
     } catch (error) {
-      report(error);
+      report(error, () => {
+        input.focus();
+        open();
+      });
       return;
     }
     if (own !== current || document.activeElement !== input) return;
     items = found;
-    list.replaceChildren(...items.map((item, index) => {
-      const option = make('li', { id: prefix + index }, item.text);
-      option.setAttribute('role', 'option');
-      if (item.note) option.append(make('small', {}, item.note));
-      // The input keeps the focus.
-      option.addEventListener('mousedown', (event) => event.preventDefault());
-      option.addEventListener('click', () => pick(index));
-      return option;
-    }));
-    list.hidden = items.length === 0;
-    input.setAttribute('aria-expanded', String(items.length > 0));
+    if (items.length) list.replaceChildren(...items.map(optionOf));
+    else {
+      const empty = make('li', { className: 'nothing' }, nothing(text));
+      empty.setAttribute('role', 'option');
+      empty.setAttribute('aria-disabled', 'true');
+      list.replaceChildren(empty);
+    }
+    list.hidden = false;
+    input.setAttribute('aria-expanded', 'true');
     activate(items.length ? 0 : -1);
   }
 
   input.addEventListener('input', open);
-  input.addEventListener('focus', open);
+  input.addEventListener('click', () => list.hidden && open());
   input.addEventListener('blur', close);
   input.addEventListener('keydown', (event) => {
+    if (event.isComposing) return;
+    const moves = event.key === 'ArrowDown' || event.key === 'ArrowUp';
     if (event.key === 'Escape') close();
-    if (event.key === 'ArrowDown' && list.hidden) {
+    if (event.key === 'Enter' && list.hidden && input.value) open();
+    if (list.hidden) {
+      if (!moves) return;
       event.preventDefault();
       open();
       return;
     }
-    if (list.hidden) return;
     const last = items.length - 1;
     const places = {
       ArrowDown: active === last ? 0 : active + 1,
       ArrowUp: active <= 0 ? last : active - 1,
     };
-    if (event.key in places) {
+    if (moves && items.length) {
       event.preventDefault();
       activate(places[event.key]);
     } else if (event.key === 'Enter' && active >= 0) {

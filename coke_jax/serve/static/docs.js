@@ -1,5 +1,6 @@
 // Shows openapi.json as a page.
 
+import { authorization } from './api.js';
 import { find, make } from './dom.js';
 
 const resolve = (schema, all) => (schema.$ref
@@ -30,6 +31,10 @@ function field(name, schema, required, all) {
     make('span', { className: 'quiet' }, ` ${notes.join('; ')}`));
 }
 
+// Returns a text in which the parts between backticks are code.
+const withCode = (text) => text.split('`').map(
+  (part, index) => (index % 2 ? make('code', {}, part) : part));
+
 function operation(path, method, described, all) {
   const fields = (described.parameters || []).map(
     (one) => field(one.name, one.schema, one.required, all));
@@ -44,17 +49,14 @@ function operation(path, method, described, all) {
         name, one, (schema.required || []).includes(name), all));
     }
   }
-  return make('section', {},
+  return make('section', { className: 'panel' },
     make('h2', {}, make('code', {}, `${method.toUpperCase()} ${path}`)),
     make('p', {}, make('strong', {}, described.summary || '')),
-    make('p', {}, text),
-    make('ul', { className: 'facts' }, ...fields));
+    make('p', {}, ...withCode(text)),
+    make('ul', { className: 'lines' }, ...fields));
 }
 
-const token = sessionStorage.getItem('coke-token');
-const response = await fetch('/openapi.json', {
-  headers: token ? { Authorization: `Bearer ${token}` } : {},
-});
+const response = await fetch('/openapi.json', { headers: authorization() });
 const place = find('operations');
 if (response.ok) {
   const found = await response.json();
@@ -65,6 +67,6 @@ if (response.ok) {
     }
   }
 } else {
-  place.append(make('p', { className: 'problem' },
+  place.append(make('p', { className: 'panel' },
     'The description cannot be read. Enter the token on the page first.'));
 }

@@ -1,5 +1,7 @@
 // Small functions that create and fill elements.
 
+import { toHash } from './question.js';
+
 export const find = (id) => document.getElementById(id);
 
 // Creates an element. `children` are elements or texts.
@@ -24,22 +26,79 @@ export function draw(name, attributes = {}, ...children) {
   return element;
 }
 
-// Returns a fact as text and buttons that choose its entities.
+// Returns a link to a question.
+// choose(entity, steps): called when the link is opened in this window.
+function questionLink(properties, question, choose) {
+  return make('a', {
+    href: toHash(question), dir: 'auto',
+    onclick: (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      choose(question.entity, question.steps);
+    },
+    ...properties,
+  });
+}
+
+// Returns a link that shows an entity.
+export function entityLink(label, choose) {
+  const link = questionLink(
+    { className: 'entity' }, { entity: label, steps: [] }, choose);
+  link.append(label);
+  return link;
+}
+
+// Returns a link that adds a step to an entity.
+export function stepLink(entity, step, choose) {
+  const link = questionLink(
+    { className: 'relation', title: 'Ask for further answers' },
+    { entity, steps: [step] }, choose);
+  link.append(...breakable(arrow(step)));
+  return link;
+}
+
+export const relationText = (text) =>
+  make('span', { className: 'relation', dir: 'auto' }, ...breakable(text));
+
+// Returns a text that can be broken after the characters that separate words in
+// the names of relations.
+export const breakable = (text) => text.split(/(?<=[_/.:])/).flatMap(
+  (part, index) => (index ? [make('wbr'), part] : [part]));
+
+// Returns a mark that shows in which split a fact is known. There is none for
+// train.
+export const splitTag = (split) => (split && split !== 'train'
+  ? ['\u00a0', make('span', { className: 'tag' }, split)] : []);
+
+// Returns a fact as text with links to its entities.
 export function describeFact([head, relation, tail], choose) {
-  const entity = (label) =>
-    make('button', { className: 'entity', type: 'button',
-      onclick: () => choose(label) }, label);
-  return make('span', {}, entity(head), ' ',
-    make('span', { className: 'relation' }, relation), ' ', entity(tail));
+  return make('span', {}, entityLink(head, choose), ' ',
+    relationText(relation), ' ', entityLink(tail, choose));
 }
 
-export function shorten(text, length) {
-  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+// Returns a path as text with links. edges: see `pathGraph`.
+export function describePath(edges, choose) {
+  return make('span', {}, entityLink(edges[0].from, choose),
+    ...edges.flatMap((edge) => [' ', relationText(arrow(edge)), ' ',
+      entityLink(edge.to, choose),
+      ...(edge.known ? splitTag(edge.split)
+        : ['\u00a0', make('span', { className: 'tag new' }, 'new')])]));
 }
 
+// Returns the label of a step with an arrow from its head to its tail.
+export const arrow = ({ relation, backwards }) =>
+  (backwards ? `← ${relation}` : `${relation} →`);
+
+// Returns the children with commas between them.
+export const separated = (children) =>
+  children.flatMap((child, index) => (index ? [', ', child] : [child]));
+
+export const number = (value) => value.toLocaleString('en');
+
+// Returns a probability in percent. The space does not end a line.
 export function percent(probability) {
-  if (probability >= 0.995) return `${(100 * probability).toFixed(1)} %`;
-  if (probability >= 0.095) return `${(100 * probability).toFixed(0)} %`;
-  if (probability >= 0.001) return `${(100 * probability).toFixed(1)} %`;
-  return '< 0.1 %';
+  const value = 100 * probability;
+  if (value > 99.9) return '> 99.9\u00a0%';
+  if (value >= 9.5) return `${value.toFixed(value < 99 ? 0 : 1)}\u00a0%`;
+  return value >= 0.1 ? `${value.toFixed(1)}\u00a0%` : '< 0.1\u00a0%';
 }

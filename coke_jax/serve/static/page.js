@@ -1,28 +1,39 @@
-// The page: an entity, a question about it, answers, reasons and a review.
+// The page: an entity, a question about it, answers and a review.
 
-import { latest, send, useToken } from './api.js';
+import { showAnswers } from './answers.js';
+import { hasToken, latest, send, useToken } from './api.js';
 import { combobox } from './combobox.js';
-import { find, make, percent } from './dom.js';
+import { arrow, breakable, find, make, number } from './dom.js';
 import { entityPanel } from './entity.js';
-import { factOf, showReasons } from './reasons.js';
+import { fromHash, MOST_STEPS, toHash } from './question.js';
 import { Review } from './review.js';
 
-const MOST_STEPS = 3;
-const SHOWN_STEPS = 40;
+const SHOWN_STEPS = 40; // suggested relations
+const SHOWN_CHOICES = 8; // examples of entities or relations
 
-const question = { entity: '', steps: [] };
+let question = { entity: '', steps: [] };
 let about = {};
 let review;
+let examples = [];
 let nextSteps = Promise.resolve([]);
 const search = latest();
 const ask = latest();
 const offer = latest();
 
-function report(error) {
-  const place = find('problem');
-  place.hidden = !error;
-  place.textContent = error ? error.message : '';
-  if (error && error.status === 401) {
+// Shows an error. null: hides it. retry: repeats what failed. It is offered if
+// it can help.
+function report(error, retry) {
+  const refused = Boolean(error) && error.status === 401;
+  find('problem').hidden = !error || refused;
+  find('problem-text').textContent = error ? error.message : '';
+  find('retry').hidden = !retry || (error.status >= 400 && error.status < 500);
+  find('retry').onclick = () => {
+    report(null);
+    retry();
+  };
+  if (refused) {
+    find('token-text').textContent = hasToken()
+      ? 'The server does not accept this token.' : 'This server needs a token.';
     find('token-form').hidden = false;
     find('token').focus();
   }
@@ -30,111 +41,120 @@ function report(error) {
 
 const showEntity = entityPanel({ choose, report });
 
-// Starts a new question about an entity.
-function choose(entity) {
-  question.entity = entity;
-  question.steps = [];
-  find('entity').value = entity;
-  find('question-section').hidden = false;
-  showEntity(entity);
-  update();
-  find('entity-title').scrollIntoView({ block: 'nearest' });
+// Starts a question about an entity, and moves the keyboard to its facts.
+function choose(entity, steps = []) {
+  change({ entity, steps });
+  find(steps.length ? 'answers-title' : 'entity-title').focus();
 }
 
-const arrow = ({ relation, backwards }) =>
-  (backwards ? `← ${relation}` : `${relation} →`);
+// Changes the question. The browser can go back to the question before.
+function change(changed) {
+  question = changed;
+  if (toHash(question) !== window.location.hash) {
+    window.history.pushState(null, '', toHash(question));
+  }
+  update();
+}
 
 // Shows the question, and asks for its answers and the next relations.
 async function update() {
   const { entity, steps } = question;
-  find('question').replaceChildren(
-    make('strong', {}, entity),
-    ...steps.flatMap((step) => [' ',
-      make('span', { className: 'relation' }, arrow(step))]),
-    steps.length ? ' ?' : ' – add a relation to ask a question');
-  find('back').disabled = steps.length === 0;
-  find('relation').value = '';
-  find('relation').disabled = steps.length >= MOST_STEPS;
-  find('reasons-section').hidden = true;
-  find('answers-section').hidden = steps.length === 0;
   report(null);
+  find('entity').value = entity;
+  showQuestion();
+  showEntity(entity);
+  find('answers-section').hidden = steps.length === 0;
+  find('start').hidden = steps.length > 0;
+  showStart([]);
+  if (!entity) {
+    showStart(examples.map((label) => [label, '', () => choose(label)]));
+    return;
+  }
   try {
-    if (steps.length < MOST_STEPS) {
-      nextSteps = offer('steps', { entity, steps }).then((found) => found.steps);
-    }
-    await Promise.all([nextSteps, steps.length ? showAnswers() : null]);
+    nextSteps = steps.length < MOST_STEPS
+      ? offer('steps', { entity, steps }).then((found) => found.steps)
+      : Promise.resolve([]);
+    await Promise.all([
+      nextSteps, steps.length ? answer() : nextSteps.then(showSteps)]);
   } catch (error) {
-    report(error);
+    report(error, update);
+    find('answers-section').hidden = true;
+    if (error.status === 422) showEntity('');
   }
 }
 
-async function showAnswers() {
-  find('answers').replaceChildren();
-  find('method').textContent = 'Loading …';
-  const asked = { entity: question.entity, steps: [...question.steps] };
-  const found = await ask('ask', {
-    ...asked,
-    top: Number(find('top').value),
-    new_only: find('new-only').checked,
-    type_matching: find('type-matching').checked,
-  });
-  find('method').textContent = explainMethod(asked, found);
-  find('answers').replaceChildren(
-    ...found.answers.map((answer) => answerRow(asked, answer)));
+// Shows the first steps that can be chosen.
+function showSteps(steps) {
+  const known = steps.filter((one) => one.known);
+  showStart(known.map(({ relation, backwards, known: count }) => {
+    const step = { relation, backwards };
+    return [arrow(step), number(count), () => choose(question.entity, [step])];
+  }));
 }
 
-function explainMethod(asked, found) {
-  if (!found.answers.length) return 'There are no answers.';
-  if (found.method === 'chained') {
-    const reason = about.max_path_length < asked.steps.length
-      ? `trained on paths of at most ${about.max_path_length} relation`
-        + `${about.max_path_length === 1 ? '' : 's'}`
-      : 'not trained on this combination of directions';
-    return `This model was ${reason}. The answers chain its predictions of `
-      + 'single steps. The bars are products of probabilities, and are not '
-      + 'calibrated.';
+// Shows what can be chosen first.
+// choices: lists of a text, a note and a function.
+function showStart(choices) {
+  const { entity } = question;
+  find('start-title').textContent = entity ? 'Ask a question' : 'Start';
+  find('start-text').replaceChildren(...(entity
+    ? ['Choose a relation of ', make('bdi', {}, entity), ', and the model '
+      + 'predicts the entities that it leads to. Further relations can follow.']
+    : ['Choose an entity to see its known facts, and to let the model predict '
+      + 'new ones.']));
+  find('choices').replaceChildren(...choices.slice(0, SHOWN_CHOICES).map(
+    ([text, note, onclick]) => make('li', {}, make('button', {
+      type: 'button', dir: 'auto', onclick,
+    }, ...breakable(text),
+    note ? make('small', { title: 'known facts' }, note) : ''))));
+}
+
+function showQuestion() {
+  const { entity, steps } = question;
+  find('question').hidden = steps.length === 0;
+  find('question').replaceChildren(
+    make('bdi', { className: 'step' }, entity),
+    ...steps.map((step) => make(
+      'bdi', { className: 'step relation' }, ...breakable(arrow(step)))),
+    make('span', { className: 'step' }, '?'),
+    make('button', {
+      type: 'button', onclick: removeStep,
+    }, 'Remove the last relation'));
+  const input = find('relation');
+  const full = steps.length >= MOST_STEPS;
+  input.value = '';
+  input.disabled = !entity || full;
+  input.placeholder = full ? `At most ${MOST_STEPS} relations`
+    : !entity ? 'Choose an entity first'
+      : steps.length ? 'Add another relation' : 'Choose a relation';
+}
+
+function removeStep() {
+  change({ ...question, steps: question.steps.slice(0, -1) });
+  find('relation').focus();
+}
+
+async function answer() {
+  const asked = question;
+  const list = find('answers');
+  find('method').textContent ||= 'Loading …';
+  list.inert = true;
+  try {
+    const found = await ask('ask', {
+      ...asked,
+      top: Number(find('top').value),
+      new_only: find('new-only').checked,
+      type_matching: find('type-matching').checked,
+      exclude_own: find('exclude-own').checked,
+    });
+    showAnswers(asked, found, { about, choose, report, review });
+  } catch (error) {
+    find('method').textContent = '';
+    list.replaceChildren();
+    throw error;
+  } finally {
+    list.inert = false;
   }
-  return found.answers[0].calibrated === null
-    ? 'The bars are probabilities of the model, which are not calibrated: use '
-      + 'them to compare answers.'
-    : 'The bars are calibrated probabilities that an answer is correct, if the '
-      + 'question has an answer that is not known yet.';
-}
-
-function answerRow(asked, answer) {
-  const isNew = !answer.known_in;
-  const share = answer.calibrated ?? answer.probability;
-  const fill = make('div', { className: 'fill' });
-  fill.style.width = `${100 * share}%`;
-  const row = make('li');
-  const open = async () => {
-    for (const other of find('answers').children) {
-      other.classList.toggle('open', other === row);
-    }
-    try {
-      await showReasons(asked, answer, { choose, review });
-      report(null);
-    } catch (error) {
-      report(error);
-    }
-    find('reasons-title').focus();
-  };
-  row.append(
-    make('div', { className: 'answer' },
-      make('span', { className: 'rank' }, `${answer.rank}.`),
-      make('button', {
-        type: 'button', className: 'entity', onclick: open,
-        title: 'Show the reasons',
-      }, answer.label)),
-    make('div', { className: isNew ? 'bar new' : 'bar' },
-      make('div', { className: 'track', ariaHidden: 'true' }, fill),
-      make('span', { className: 'number' }, percent(share))),
-    make('div', { className: 'actions' },
-      make('span', { className: isNew ? 'tag new' : 'tag' },
-        isNew ? 'new' : `known in ${answer.known_in}`),
-      isNew && asked.steps.length === 1
-        ? review.buttons(factOf(asked, answer)) : ''));
-  return row;
 }
 
 async function suggestSteps(text) {
@@ -144,19 +164,20 @@ async function suggestSteps(text) {
     .slice(0, SHOWN_STEPS)
     .map((step) => ({
       text: arrow(step), step,
-      note: step.known ? `${step.known} known` : '',
+      note: step.known ? `${number(step.known)} known` : '',
     }));
 }
 
 combobox(find('entity'), find('entity-options'), {
   report,
   async suggest(text) {
-    const found = await search(
-      `search?limit=10&text=${encodeURIComponent(text.slice(0, 200))}`);
+    const part = encodeURIComponent(text.slice(0, 200).toWellFormed());
+    const found = await search(`search?limit=10&text=${part}`);
     return found.labels.map((label) => ({ text: label }));
   },
+  nothing: (text) => `No entity contains “${text}”`,
   choose(item) {
-    choose(item.text);
+    change({ entity: item.text, steps: [] });
     find('relation').focus();
     return item.text;
   },
@@ -165,18 +186,21 @@ combobox(find('entity'), find('entity-options'), {
 combobox(find('relation'), find('relation-options'), {
   report,
   suggest: suggestSteps,
+  nothing: (text) => `No relation contains “${text}”`,
   choose({ step: { relation, backwards } }) {
-    question.steps.push({ relation, backwards });
-    update();
+    change({
+      ...question, steps: [...question.steps, { relation, backwards }],
+    });
+    if (find('relation').disabled) find('answers-title').focus();
     return '';
   },
 });
 
-find('back').addEventListener('click', () => {
-  question.steps.pop();
-  update();
+find('dismiss').addEventListener('click', () => {
+  report(null);
+  find('entity').focus();
 });
-for (const id of ['new-only', 'type-matching', 'top']) {
+for (const id of ['new-only', 'type-matching', 'exclude-own', 'top']) {
   find(id).addEventListener('change', update);
 }
 find('token-form').addEventListener('submit', (event) => {
@@ -185,21 +209,29 @@ find('token-form').addEventListener('submit', (event) => {
   find('token-form').hidden = true;
   start();
 });
+window.addEventListener('popstate', () => {
+  question = fromHash(window.location.hash);
+  update();
+});
 
 async function start() {
+  report(null);
   try {
     about = await send('model');
+    examples = (await send(`search?limit=${SHOWN_CHOICES}`)).labels;
   } catch (error) {
-    report(error);
+    find('about').textContent = '';
+    report(error, start);
     return;
   }
-  report(null);
-  const number = (value) => value.toLocaleString('en');
   find('about').textContent = `${about.name}: ${number(about.entities)} `
     + `entities, ${number(about.relations)} relations, `
-    + `${number(about.facts)} known facts`;
+    + `${number(about.facts)} facts`;
   document.title = `${about.name} – coke_jax`;
   review = review || new Review(about.name, choose);
+  find('ask').hidden = false;
+  question = fromHash(window.location.hash);
+  update();
   find('entity').focus();
 }
 

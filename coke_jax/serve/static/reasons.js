@@ -1,110 +1,123 @@
 // The reasons for an answer: paths of facts, and similar facts.
 
 import { send } from './api.js';
-import { describeFact, find, make, percent } from './dom.js';
-import { pathGraph } from './pictures.js';
+import { describeFact, describePath, make, percent } from './dom.js';
+import { pathGraph } from './path_graph.js';
 
-const DRAWN = 5; // paths in the picture
-const DRAWN_NARROW = 3;
-
-// Shows the reasons for an answer to a question.
-export async function showReasons(question, answer, { choose, review }) {
-  const single = question.steps.length === 1;
-  const place = find('reasons');
-  const title = `Reasons for ${answer.label}`;
-  find('reasons-title').textContent = title;
-  find('reasons-section').hidden = false;
-  place.replaceChildren(make('p', { className: 'quiet' }, 'Loading …'));
-  const children = single
-    ? await explained(question, answer, choose)
-    : await traced(question, answer, choose, review);
-  // Another answer can have been opened meanwhile.
-  if (find('reasons-title').textContent !== title) return;
-  place.replaceChildren(...children);
+// Loads the reasons for an answer to a question.
+// width: the width of the picture in pixels. choose(entity): shows an entity.
+// Resolves to elements.
+export function reasonsFor(question, answer, { width, choose, review }) {
+  return question.steps.length === 1
+    ? explained(question, answer, width, choose)
+    : traced(question, answer, width, choose, review);
 }
 
-async function explained(question, answer, choose) {
+async function explained(question, answer, width, choose) {
   const fact = factOf(question, answer);
   const found = await send('explain', { facts: [fact], top: 10, similar: 5 });
   const [explanation] = found.explanations;
-  const paths = explanation.paths.map((path) => follow(fact[0], path.facts));
+  const paths = explanation.paths.map((path) => {
+    const facts = question.steps[0].backwards
+      ? [...path.facts].reverse() : path.facts;
+    return { edges: follow(question.entity, facts), ...path };
+  });
   const children = [];
   if (paths.length) {
     children.push(
       make('p', { className: 'quiet' },
-        'Paths of known facts between both entities, the most probable first.'
-        + (explanation.complete ? '' : ' Only a part of all paths was scored.')),
-      picture(paths),
-      make('ol', {}, ...explanation.paths.map((path) => make('li', {},
-        ...separated(path.facts.map((one) => describeFact(one, choose))),
-        ` (${percent(path.probability)})`))));
+        'Known facts that connect both entities, with the probability that '
+        + 'the model gives to each path.'
+        + (explanation.complete ? '' : ' Only some of the paths were compared, '
+          + 'because these entities have many facts.')),
+      picture(paths, width), listOf(paths, choose));
   } else {
-    children.push(make('p', {},
+    children.push(make('p', { className: 'quiet' },
       'No path of up to three known facts connects both entities.'));
   }
   if (explanation.similar.length) {
     children.push(
       make('p', { className: 'quiet' },
-        'Known facts of this relation with the most similar entities:'),
-      make('ul', {}, ...explanation.similar.map((one) => make('li', {},
-        describeFact(one.fact, choose),
-        ` (similarity ${one.similarity.toFixed(2)})`))));
+        'Known facts of this relation with the most similar entities '
+        + '(similarity of 1: equal):'),
+      make('ul', { className: 'paths' }, ...explanation.similar.map((one) =>
+        make('li', {},
+          make('span', { className: 'number' }, one.similarity.toFixed(2)),
+          describeFact(one.fact, choose)))));
   }
   return children;
 }
 
-async function traced(question, answer, choose, review) {
+async function traced(question, answer, width, choose, review) {
   const found = await send('trace', {
     entity: question.entity, steps: question.steps, answer: answer.label,
     top: 10,
   });
-  const paths = found.paths.map((path) =>
-    follow(question.entity, path.facts.map((one) => one.fact), path.facts));
-  return [
+  const paths = found.paths.map((path) => ({
+    edges: follow(
+      question.entity, path.facts.map((one) => one.fact), path.facts),
+    ...path,
+  }));
+  const added = new Map(found.paths.flatMap((path) => path.facts)
+    .filter((one) => !one.known_in)
+    .map(({ fact }) => [JSON.stringify(fact), fact]));
+  const children = [
     make('p', { className: 'quiet' },
-      'Entities between both ends. Paths of known facts come first. Facts '
-      + 'drawn with a broken line are predictions.'),
-    picture(paths),
-    make('ol', {}, ...found.paths.map((path) => make('li', {},
-      ...separated(path.facts.map((one) => make('span', {},
-        describeFact(one.fact, choose), ' ',
-        one.known_in
-          ? make('span', { className: 'tag' }, one.known_in)
-          : make('span', {}, make('span', { className: 'tag new' }, 'new'), ' ',
-            review.buttons(one.fact))))),
-      ` (${percent(path.probability)})`))),
+      'Entities between both ends, with the probability that the model gives '
+      + 'to each path. Paths of known facts come first. New facts have a '
+      + 'broken line.'),
+    picture(paths, width), listOf(paths, choose),
   ];
+  if (added.size) {
+    children.push(
+      make('p', { className: 'quiet' }, 'New facts in these paths:'),
+      make('ul', { className: 'added' }, ...[...added.values()].map((fact) =>
+        make('li', {}, describeFact(fact, choose), review.buttons(fact)))));
+  }
+  return children;
 }
 
-function picture(paths) {
-  const width = Math.max(300, find('reasons').clientWidth || 600);
-  const count = width < 560 ? DRAWN_NARROW : DRAWN;
-  return pathGraph(paths.slice(0, count), width);
+const listOf = (paths, choose) =>
+  make('ul', { className: 'paths' }, ...paths.map((path) => make('li', {},
+    make('span', { className: 'number' }, percent(path.probability)),
+    describePath(path.edges, choose))));
+
+// Draws the first paths. Paths through the same entities are one line, so that
+// the picture shows different ones.
+function picture(paths, width) {
+  const most = width < 560 ? 3 : 5;
+  const lanes = new Set();
+  const drawn = paths.filter(({ edges }) => {
+    const lane = JSON.stringify(edges.map((edge) => edge.to));
+    if (!lanes.has(lane) && lanes.size >= most) return false;
+    lanes.add(lane);
+    return true;
+  });
+  return pathGraph(drawn.map((path) => path.edges), width);
 }
 
 // Returns the edges of facts that lead on from an entity.
+// details: for each fact, `backwards` and `known_in`. Default: all facts are
+// known.
 function follow(entity, facts, details = []) {
   let here = entity;
   return facts.map(([head, relation, tail], index) => {
     const detail = details[index];
     const backwards = detail ? detail.backwards : head !== here;
-    const to = backwards ? head : tail;
     const edge = {
-      from: here, to, relation, backwards,
+      from: here, to: backwards ? head : tail, relation, backwards,
       known: !detail || Boolean(detail.known_in),
+      split: detail ? detail.known_in : '',
     };
-    here = to;
+    here = edge.to;
     return edge;
   });
 }
 
+// Returns the fact that an answer to a question of one step states.
 export function factOf(question, answer) {
   const { relation, backwards } = question.steps[0];
   return backwards
     ? [answer.label, relation, question.entity]
     : [question.entity, relation, answer.label];
-}
-
-function separated(children) {
-  return children.flatMap((child, index) => (index ? [', ', child] : [child]));
 }

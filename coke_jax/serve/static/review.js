@@ -1,27 +1,41 @@
 // The facts that were accepted or rejected. They are kept in this browser.
 
 import { describeFact, find, make } from './dom.js';
+import * as storage from './storage.js';
 
 const ACCEPTED = 'accepted';
+const VERDICTS = [[ACCEPTED, 'Accept'], ['rejected', 'Reject']];
 
 export class Review {
-  // key: where the facts are stored. choose: called with a chosen entity.
-  constructor(key, choose) {
-    this.key = `coke-review ${key}`;
+  // name: the data set. choose(entity): shows an entity.
+  constructor(name, choose) {
+    this.key = `coke-review ${name}`;
     this.choose = choose;
-    this.listeners = [];
-    this.facts = new Map();
-    try {
-      this.facts = new Map(JSON.parse(localStorage.getItem(this.key) || '[]'));
-    } catch {
-      // The stored text was damaged.
-    }
+    this.groups = new WeakMap(); // From a group of buttons to its fact.
+    this.read();
     find('download').addEventListener('click', () => this.download());
     find('clear').addEventListener('click', () => {
       this.facts.clear();
       this.changed();
+      find('entity').focus();
     });
-    this.changed();
+    // Another window with the same page has changed the facts.
+    window.addEventListener('storage', (event) => {
+      if (event.key !== this.key) return;
+      this.read();
+      this.show();
+    });
+    this.show();
+  }
+
+  read() {
+    this.facts = new Map();
+    try {
+      const stored = storage.read(storage.local, this.key);
+      this.facts = new Map(JSON.parse(stored || '[]'));
+    } catch {
+      // The stored text was damaged.
+    }
   }
 
   verdict(fact) {
@@ -37,64 +51,82 @@ export class Review {
   }
 
   changed() {
-    localStorage.setItem(this.key, JSON.stringify([...this.facts]));
+    storage.write(
+      storage.local, this.key, JSON.stringify([...this.facts]));
+    this.show();
+  }
+
+  show() {
     const verdicts = [...this.facts.values()];
     const accepted = verdicts.filter((one) => one === ACCEPTED).length;
-    find('review-summary').textContent = verdicts.length
-      ? `${accepted} accepted, ${verdicts.length - accepted} rejected, kept in `
-        + 'this browser'
-      : 'Accept or reject new answers to collect facts here.';
+    find('review-section').hidden = verdicts.length === 0;
+    find('review-summary').textContent =
+      `${accepted} accepted, ${verdicts.length - accepted} rejected. They are `
+      + 'kept in this browser.';
     find('download').disabled = accepted === 0;
-    find('clear').disabled = verdicts.length === 0;
-    find('review').replaceChildren(...[...this.facts].map(([name, verdict]) => {
-      const fact = JSON.parse(name);
-      return make('li', {},
-        make('span', { className: `tag ${verdict}` }, verdict), ' ',
-        describeFact(fact, this.choose), ' ',
-        make('button', {
-          type: 'button', onclick: () => this.set(fact, verdict),
-          ariaLabel: `Remove ${fact.join(' ')}`,
-        }, '×'));
-    }));
-    for (const listener of this.listeners) listener();
+    find('review').replaceChildren(...[...this.facts].map(
+      ([name, verdict]) => this.row(JSON.parse(name), verdict)));
+    for (const group of document.querySelectorAll('.verdicts')) {
+      this.press(group);
+    }
+  }
+
+  row(fact, verdict) {
+    const remove = make('button', {
+      type: 'button', className: 'remove',
+      ariaLabel: `Remove ${fact.join(' ')}`, title: 'Remove',
+      onclick: () => {
+        const place = [...find('review').children].indexOf(
+          remove.parentElement);
+        this.set(fact, verdict);
+        // The keyboard stays in the list.
+        const left = find('review').children;
+        if (left.length) {
+          left[Math.min(place, left.length - 1)]
+            .querySelector('.remove').focus();
+        } else find('entity').focus();
+      },
+    }, '×');
+    return make('li', {},
+      make('span', { className: `tag ${verdict}` }, verdict), ' ',
+      describeFact(fact, this.choose), remove);
   }
 
   // Returns buttons to accept and reject a fact.
   buttons(fact) {
-    const group = make('span', { className: 'actions' });
-    for (const [verdict, text] of [[ACCEPTED, 'Accept'],
-      ['rejected', 'Reject']]) {
-      group.append(make('button', {
-        type: 'button', className: text.toLowerCase(),
+    const group = make('span', { className: 'verdicts' },
+      ...VERDICTS.map(([verdict, text]) => make('button', {
+        type: 'button', className: verdict,
         ariaLabel: `${text} ${fact.join(' ')}`,
-        ariaPressed: String(this.verdict(fact) === verdict),
-        onclick: (event) => {
-          this.set(fact, verdict);
-          for (const one of group.children) one.ariaPressed = 'false';
-          event.target.ariaPressed = String(this.verdict(fact) === verdict);
-        },
-      }, text));
-    }
+        onclick: () => this.set(fact, verdict),
+      }, text)));
+    this.groups.set(group, fact);
+    this.press(group);
     return group;
   }
 
+  // Shows the verdict on a fact in a group of buttons.
+  press(group) {
+    const verdict = this.verdict(this.groups.get(group));
+    [...group.children].forEach((button, index) => {
+      button.ariaPressed = String(VERDICTS[index][0] === verdict);
+    });
+  }
+
   download() {
-    const lines = [];
-    let left = 0;
-    for (const [name, verdict] of this.facts) {
-      if (verdict !== ACCEPTED) continue;
-      const fact = JSON.parse(name);
-      if (fact.some((label) => /[\t\r\n]/.test(label))) left += 1;
-      else lines.push(`${fact.join('\t')}\n`);
+    const facts = [...this.facts]
+      .filter(([, verdict]) => verdict === ACCEPTED)
+      .map(([name]) => JSON.parse(name));
+    const kept = facts.filter(
+      (fact) => !fact.some((label) => /[\t\r\n]/.test(label)));
+    if (kept.length < facts.length) {
+      find('review-summary').textContent = `${facts.length - kept.length} `
+        + 'facts are left out, because a label contains a tab or a line end.';
     }
-    if (left) {
-      find('review-summary').textContent =
-        `${left} facts have labels with a tab or line end and are left out`;
-    }
+    const lines = kept.map((fact) => `${fact.join('\t')}\n`);
     const address = URL.createObjectURL(
       new Blob(lines, { type: 'text/tab-separated-values' }));
-    const link = make('a', { href: address, download: 'accepted.tsv' });
-    link.click();
+    make('a', { href: address, download: 'accepted.tsv' }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10000);
   }
 }

@@ -1,0 +1,29 @@
+// Texts that the browser keeps. A browser can be set to keep nothing; then the
+// page works without them.
+
+const open = (name) => {
+  try {
+    return window[name];
+  } catch {
+    return null;
+  }
+};
+
+export const local = open('localStorage');
+export const session = open('sessionStorage');
+
+export function read(store, key) {
+  try {
+    return store.getItem(key) || '';
+  } catch {
+    return '';
+  }
+}
+
+export function write(store, key, text) {
+  try {
+    store.setItem(key, text);
+  } catch {
+    // The store is missing or full.
+  }
+}
