@@ -15,7 +15,10 @@ from coke_jax import config as config_lib
 from coke_jax.cli import command_types, flags
 
 # Flags that take a path. Shells complete the names of files for them.
-_PATHS = ('workdir', 'data', 'input', 'output', 'names', 'report')
+_PATHS = (
+  'workdir',
+  *(flag.name for flag in flags.TABLE if flag.is_path),
+)
 
 _BASH = """\
 # Completes the commands and flags of coke. Load it in bash with:

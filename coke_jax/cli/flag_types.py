@@ -20,6 +20,7 @@ class Flag:
     notes: modes -> a further text for `--help` that is true only for these
       modes.
     defaults: mode -> its default value, for modes that have another one.
+    is_path: whether the value can be the path of a file or folder.
   """
 
   name: str
@@ -29,6 +30,7 @@ class Flag:
   choices: tuple[str, ...] = ()
   notes: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)
   defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  is_path: bool = False
 
   @property
   def typed(self) -> str:

@@ -16,6 +16,7 @@ from coke_jax.cli import (
   preparation_flags,
   serve_flags,
 )
+from coke_jax.data import user_paths
 
 STANDARD = '-'  # the file name of standard input and standard output
 
@@ -49,6 +50,7 @@ TABLE = (
     'folder that "coke prepare" accepts, or the name of a data set. A single '
     'file is split into train, valid and test. Without --config, the settings '
     'are chosen by the number of entities.',
+    is_path=True,
   ),
   Flag(
     'minutes',
@@ -75,6 +77,7 @@ TABLE = (
       'test, or the name of a data set. -: standard input, which needs '
       '--input-format.',
     },
+    is_path=True,
   ),
   Flag(
     'delimiter',
@@ -118,6 +121,7 @@ TABLE = (
       ('prepare',): 'New folder for train.txt, valid.txt and test.txt. '
       'By default, no triples are written.',
     },
+    is_path=True,
   ),
   Flag(
     'format',
@@ -213,8 +217,11 @@ def define() -> None:
 def values(mode: str) -> dict[str, Any]:
   """Returns the name and value of each flag that a mode uses.
 
+  In a path, `~` is replaced by the home folder.
+
   Raises:
     FlagError: a flag was given that the mode does not use.
+    errors.PathError: a path starts with `~` and the name of no user.
   """
   unused = [
     f'{flag.typed} cannot be used with {mode}: expected '
@@ -224,10 +231,12 @@ def values(mode: str) -> dict[str, Any]:
   ]
   if unused:
     raise FlagError('\n'.join(unused))
-  return {
-    flag.name: flags.FLAGS[flag.name].value
-    if flags.FLAGS[flag.name].present
-    else flag.default_for(mode)
-    for flag in TABLE
-    if mode in flag.modes
-  }
+  found = {}
+  for flag in TABLE:
+    if mode in flag.modes:
+      given = flags.FLAGS[flag.name]
+      value: Any = given.value if given.present else flag.default_for(mode)
+      if flag.is_path and value.startswith('~'):
+        value = str(user_paths.expand(value))
+      found[flag.name] = value
+  return found

@@ -123,5 +123,6 @@ TABLE = (
       ('plot',): 'The names replace the labels in legends.',
       ('report',): 'The names replace the labels.',
     },
+    is_path=True,
   ),
 )

@@ -102,5 +102,6 @@ TABLE = (
     '',
     'JSON file for the report: the numbers of rows, and the leaks between '
     'splits. It is also printed, and written to report.json in --output.',
+    is_path=True,
   ),
 )

@@ -18,5 +18,6 @@ TABLE = (
     '',
     'File with a token. Requests must contain it in the header '
     '"Authorization: Bearer <token>". Default: no token is needed.',
+    is_path=True,
   ),
 )

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from absl import flags as absl_flags
 
 from coke_jax import builtin_configs, main
 from coke_jax import config as config_lib
@@ -43,6 +44,24 @@ def expand(*typed):
 )
 def test_a_command_is_replaced_by_flags(typed, expanded):
   assert expand(*typed.split()) == expanded.split()
+
+
+def test_the_home_folder_is_expanded_in_paths(monkeypatch):
+  monkeypatch.setenv('HOME', '/home/me')
+  values = absl_flags.FlagValues()
+  monkeypatch.setattr(flags.flags, 'FLAGS', values)
+  for flag in flags.TABLE:
+    if 'plot' in flag.modes:
+      absl_flags.DEFINE_string(
+        flag.name, str(flag.default), '', flag_values=values
+      )
+    else:
+      absl_flags.DEFINE_string(flag.name, None, '', flag_values=values)
+  values(['coke', '--output=~/pictures', '--names=a/~', '--entity=~x'])
+  found = flags.values('plot')
+  assert found['output'] == '/home/me/pictures'
+  assert found['names'] == 'a/~'
+  assert found['entity'] == '~x'  # A label is no path.
 
 
 @pytest.mark.parametrize(
