@@ -5,6 +5,7 @@ ties are frequent and a plain loop computes exactly the same numbers.
 """
 
 import copy
+import functools
 import itertools
 import os
 import pathlib
@@ -180,9 +181,25 @@ def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
     values *= scale  # in place: some tests have gigabytes of parameters
     return values
 
-  return jax.tree.map(
-    draw, jax.eval_shape(lambda: parameters.init_params(model, 0))
-  )
+  return jax.tree.map(draw, parameters.param_shapes(model))
+
+
+def apply(model, params, *arguments, rngs=None, **options):
+  """Does the same as `model.apply({'params': params}, ...)`, compiled.
+
+  Args:
+    model: a Flax module.
+    params: its parameters.
+    *arguments: arrays.
+    rngs: keys of random numbers by name. Default: none.
+    **options: constants, such as `train` and `method`.
+  """
+  return _apply(model, tuple(options.items()), params, arguments, rngs)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _apply(model, options, params, arguments, rngs):
+  return model.apply({'params': params}, *arguments, rngs=rngs, **dict(options))
 
 
 class TableModel:

@@ -1,5 +1,7 @@
 """Compares an audit with folds with the models of its folds."""
 
+import shutil
+
 import numpy as np
 import pytest
 import small
@@ -13,12 +15,20 @@ from coke_jax.storage import workdir
 from coke_jax.training import run
 
 
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+  """Returns the work folder of a model, which tests do not change."""
+  folder = tmp_path_factory.mktemp('trained') / 'run'
+  config = small.config(model={'num_layers': 0}, train={'num_epochs': 1.0})
+  run.train_and_evaluate(config, folder, data=small.random_graph())
+  return folder
+
+
 def test_every_fact_is_scored_with_a_model_that_was_trained_without_it(
-  tmp_path,
+  trained, tmp_path
 ):
   data = small.random_graph()
-  config = small.config(train={'num_epochs': 1.0})
-  run.train_and_evaluate(config, tmp_path / 'run', data=data)
+  shutil.copytree(trained, tmp_path / 'run')
   found = cross_audit.audit(tmp_path / 'run', 3, top=1000, expected=2)
   known = facts.known(data)
   number = {
@@ -77,12 +87,10 @@ def test_every_fact_is_scored_with_a_model_that_was_trained_without_it(
     ({'folds': 1}, 'at least 2 folds'),
   ],
 )
-def test_mistakes_are_found_before_any_training(tmp_path, options, message):
-  config = small.config(train={'num_epochs': 1.0})
-  run.train_and_evaluate(config, tmp_path, data=small.random_graph())
+def test_mistakes_are_found_before_any_training(trained, options, message):
   with pytest.raises(errors.CokeError, match=message):
-    cross_audit.audit(tmp_path, **options)
-  assert not list(tmp_path.glob('audit*'))
+    cross_audit.audit(trained, **options)
+  assert not list(trained.glob('audit*'))
 
 
 def test_a_run_for_paths_is_refused():

@@ -16,7 +16,7 @@ from coke_jax.data import entity_sets, queries
 from coke_jax.evaluate import counting, filters
 from coke_jax.evaluate import ranker as ranker_lib
 
-MANY = 5_000_000
+MANY = 2_000_000
 
 
 def coke(num_entities, width):
@@ -144,7 +144,7 @@ def test_the_answers_of_a_hub_are_sent_once_per_batch(chunk):
   assert (of_rows.reshape(rows, 1000) == known.mask(np.arange(rows))).all()
 
 
-def test_five_million_entities_fit():
+def test_two_million_entities_fit():
   """Ranks 300 queries in a separate process, and measures its memory."""
   done = subprocess.run(
     [sys.executable, __file__],
@@ -163,7 +163,7 @@ def test_five_million_entities_fit():
   measured = json.loads(done.stdout)
   assert measured['candidates'] == [MANY - 4] * 3
   embeddings = 4 * 4 * MANY  # bytes of float32 [V, 4]
-  # All scores of a batch would take 256 x 5 million x 4 bytes = 5 GB.
+  # All scores of a batch would take 256 x 2 million x 4 bytes = 2 GB.
   assert measured['grown'] < 3 * embeddings + 600 * 2**20
 
 

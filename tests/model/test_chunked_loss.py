@@ -67,7 +67,8 @@ def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
 def test_training_is_the_same_in_chunks(rows, members):
   """Compares two steps with dropout."""
   config = small.config(
-    train={'rows': rows}, model={'output_dropout': 0.1, 'num_members': members}
+    train={'rows': rows},
+    model={'num_layers': 0, 'output_dropout': 0.1, 'num_members': members},
   )
   graph = small.random_graph()
   states = []

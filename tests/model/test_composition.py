@@ -137,7 +137,7 @@ def test_without_blocks_the_scores_are_those_of_a_normalized_complex():
   norm = params['embedding_norm']
   state = (state - state.mean()) / state.std() * norm['scale'] + norm['bias']
   logits = state @ params['element_embedding'][:20].T + params['entity_bias']
-  got = model.apply({'params': params}, tokens, position)
+  got = small.apply(model, params, tokens, position)
   np.testing.assert_allclose(got[0], logits, rtol=1e-4, atol=1e-4)
 
 
@@ -150,8 +150,8 @@ def test_padding_does_not_change_the_scores():
   position = np.array([2, 0])
   wide = np.pad(rows, ((0, 0), (0, 4)), constant_values=words.pad_id)
   np.testing.assert_allclose(
-    model.apply({'params': params}, rows, position),
-    model.apply({'params': params}, wide, position),
+    small.apply(model, params, rows, position),
+    small.apply(model, params, wide, position),
     rtol=2e-5,
     atol=2e-5,
   )
@@ -163,11 +163,11 @@ def test_without_prediction_head_the_state_meets_the_entities():
   assert not any('prediction' in name for name in params)
   tokens, position = np.array([[1, 20, 22]]), np.array([2])
   state = np.asarray(
-    model.apply({'params': params}, tokens, position, method='masked_state')
+    small.apply(model, params, tokens, position, method='masked_state')
   )
   logits = state @ params['element_embedding'][:20].T + params['entity_bias']
   np.testing.assert_allclose(
-    model.apply({'params': params}, tokens, position), logits, rtol=1e-4
+    small.apply(model, params, tokens, position), logits, rtol=1e-4
   )
 
 
@@ -192,12 +192,8 @@ def test_dropout_has_a_rate_of_its_own_at_input_and_output():
     model = small.coke(dropout=0.0, **changes)
     params = small.random_params(model)
     return np.asarray(
-      model.apply(
-        {'params': params},
-        tokens,
-        position,
-        train=train,
-        rngs={'dropout': key},
+      small.apply(
+        model, params, tokens, position, train=train, rngs={'dropout': key}
       )
     )
 
@@ -282,17 +278,12 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, model):
   if not config.model.num_layers:
     config.train.optimizer = 'adagrad'
 
-  compiled = []
-
   def train(name, epochs):
     config.train.num_epochs = epochs
     folder = tmp_path / name
     if not folder.exists():
       small.create_workdir(folder, config, data)
     setup = setup_lib.Setup(config, tasks.make_task(config, data))
-    # Compilation takes most of the time, so all trainings share one step.
-    compiled.append(setup.train_step)
-    setup.train_step = compiled[0]
     return setup, loop.Trainer(setup, small.workdir.Workdir(folder))
 
   _, whole = train('whole', 4.0)
@@ -317,10 +308,9 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, rows, model):
     np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.parametrize('members', [1, 3])
-def test_a_trained_model_is_exported_and_loaded(tmp_path, members):
+def test_a_trained_model_is_exported_and_loaded(tmp_path):
   config, data = settings(num_epochs=1), small.random_graph()
-  config.model.num_members = members
+  config.model.num_members = members = 3
   folder = small.create_workdir(tmp_path / 'work', config, data)
   loop.Trainer(
     setup_lib.Setup(config, tasks.make_task(config, data)), folder

@@ -33,8 +33,11 @@ def call_members(model, params, *arguments, **options):
   """Returns the results of the members, one array for each."""
   return [
     np.asarray(
-      model.member.apply(
-        {'params': of_member(params['member'], index)}, *arguments, **options
+      small.apply(
+        model.member,
+        of_member(params['member'], index),
+        *arguments,
+        **options,
       )
     )
     for index in range(MEMBERS)
@@ -50,26 +53,24 @@ def test_members_start_from_different_parameters(params):
 
 def test_logits_are_the_mean_over_members(model, params):
   logits = call_members(model, params, TOKENS, POSITION)
-  got = model.apply({'params': params}, TOKENS, POSITION)
+  got = small.apply(model, params, TOKENS, POSITION)
   np.testing.assert_allclose(got, np.mean(logits, axis=0), rtol=1e-5, atol=1e-6)
-  query = model.apply(
-    {'params': params}, TOKENS, POSITION, method='query_embedding'
-  )
-  some = model.apply({'params': params}, query, 5, 4, method='entity_logits')
+  query = small.apply(model, params, TOKENS, POSITION, method='query_embedding')
+  some = small.apply(model, params, query, 5, count=4, method='entity_logits')
   np.testing.assert_allclose(some, got[:, 5:9], rtol=1e-5, atol=1e-6)
 
 
 def test_mean_logits_rank_like_mean_log_probabilities(model, params):
   logits = call_members(model, params, TOKENS, POSITION)
   mean = np.mean([jax.nn.log_softmax(one) for one in logits], axis=0)
-  got = model.apply({'params': params}, TOKENS, POSITION)
+  got = small.apply(model, params, TOKENS, POSITION)
   np.testing.assert_array_equal(np.argsort(got), np.argsort(mean))
 
 
 @pytest.mark.parametrize('layer', [0, None])
 def test_hidden_states_are_concatenated(model, params, layer):
   options = {'layer': layer, 'method': 'encode'}
-  got = model.apply({'params': params}, TOKENS, **options)
+  got = small.apply(model, params, TOKENS, **options)
   expected = call_members(model, params, TOKENS, **options)
   assert got.shape == (2, 3, model.hidden_size)
   np.testing.assert_allclose(

@@ -119,6 +119,7 @@ def test_a_run_keeps_the_chosen_settings(tmp_path, config, capsys):
   )
   config.data.update(name='mine', dir=str(tmp_path / 'data'))
   config.train.num_epochs = 2.0
+  config.model.num_layers = 0  # compiles faster
   results = run.train_and_evaluate(config, tmp_path / 'work', minutes=5.0)
   assert 'settings for this budget' in capsys.readouterr().out
   saved = small.workdir.Workdir(tmp_path / 'work').config()

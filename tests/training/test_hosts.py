@@ -15,7 +15,7 @@ from coke_jax.training import run
 
 SETTINGS = {
   'model': {'dropout': 0.0},
-  'train': {'num_epochs': 4.0, 'validate_every_epochs': 2.0},
+  'train': {'num_epochs': 2.0, 'validate_every_epochs': 1.0},
 }
 
 
@@ -80,11 +80,11 @@ def assert_close(got, expected):
 def test_two_processes_equal_one(tmp_path):
   data = small.random_graph()
   small.create_workdir(tmp_path / 'two', small.config(**SETTINGS), data)
-  statuses, outputs = finish(start(tmp_path / 'two', processes=2, devices=4))
+  statuses, outputs = finish(start(tmp_path / 'two', processes=2, devices=2))
   assert statuses == [0, 0], outputs
   run.train_and_evaluate(small.config(**SETTINGS), tmp_path / 'one', data=data)
   expected = losses(tmp_path / 'one')
-  assert len(expected) > 20
+  assert len(expected) > 10
   np.testing.assert_allclose(losses(tmp_path / 'two'), expected, rtol=1e-4)
   assert_close(results(tmp_path / 'two'), results(tmp_path / 'one'))
 

@@ -215,19 +215,21 @@ def test_the_folder_alone_is_enough_to_measure_again(trained):
   moved = folder.parent / 'moved'
   folder.rename(moved)
   try:
-    for split, name in (('test', 'results'), ('valid', 'results_valid')):
-      command = [sys.executable, '-m', 'coke_jax.main', '--mode=evaluate']
-      done = subprocess.run(
-        [*command, f'--workdir={moved}', f'--split={split}'],
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-      )
-      assert done.returncode == 0, done.stderr
-      assert 'mrr' in done.stdout
-      results = json.loads((moved / f'{name}.json').read_text())
-      assert results['split'] == split
+    command = [sys.executable, '-m', 'coke_jax.main', '--mode=evaluate']
+    done = subprocess.run(
+      [*command, f'--workdir={moved}', '--split=valid'],
+      cwd=folder.parent,
+      capture_output=True,
+      text=True,
+      check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'mrr' in done.stdout
+    results = json.loads((moved / 'results_valid.json').read_text())
+    assert results['split'] == 'valid'
+    assert json.loads((moved / 'results.json').read_text()) == before
+    (moved / 'results.json').unlink()
+    run.evaluate(workdir.Workdir(moved).config(), moved)
     assert json.loads((moved / 'results.json').read_text()) == before
   finally:
     moved.rename(folder)
@@ -270,7 +272,6 @@ def test_empty_valid_and_test_splits(tmp_path, capsys):
   (data / 'valid.txt').write_text('')
   (data / 'test.txt').write_text('')
   config = small_config(data)
-  config.train.num_epochs = 1
   run.train_and_evaluate(config, str(tmp_path / 'work'))
   assert 'the test split is empty' in capsys.readouterr().out
   assert not (tmp_path / 'work' / 'results.json').exists()

@@ -21,6 +21,8 @@ from coke_jax.storage import workdir
 from coke_jax.training import loop, progress_log, train_state, train_step
 from coke_jax.training import setup as setup_lib
 
+DESCENT = optax.sgd(1.0)
+
 
 def random_graph(lines=40):
   return small.random_graph(
@@ -150,7 +152,9 @@ def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
   # Each head and relation has one tail. Each relation and tail has one head.
   train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
   graph = dataclasses.replace(random_graph(), train=train, valid=train)
-  config = small_config(num_epochs=200, learning_rate=3e-3, target_mass=1.0)
+  config = small_config(
+    num_epochs=200, learning_rate=3e-3, target_mass=1.0, log_every_steps=100
+  )
   config.model.hidden_size = 64
   config.model.feed_forward_size = 128
   config.train.validate_every_epochs = 0
@@ -214,12 +218,11 @@ def test_query_rows_have_the_gradient_of_instance_rows():
 def one_step(batch, config, graph, weight_per_row=1.0):
   """Returns the change of the parameters in one step of gradient descent."""
   coke = tasks.build_model(config, graph.vocabulary)
-  descent = optax.sgd(1.0)
-  state = parallel.replicate(train_state.init_state(coke, descent, 0))
+  state = parallel.replicate(train_state.init_state(coke, DESCENT, 0))
   before = leaves(state.params)
   step = train_step.make_train_step(
     coke,
-    descent,
+    DESCENT,
     target_mass=config.train.target_mass,
     weight_per_row=weight_per_row,
   )
@@ -256,7 +259,7 @@ def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
 
 def test_weights_of_answers_scale_their_gradient():
   graph, config = random_graph(), small_config()
-  config.model.dropout = 0.0
+  config.model.update(dropout=0.0, num_layers=0)
   vocabulary = graph.vocabulary
   batch = {
     'tokens': np.array(
@@ -356,12 +359,23 @@ def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
   assert_same(state.params, params)
 
 
+def train_without_dropout(folder):
+  config = small_config()
+  config.model.dropout = 0.0
+  config.model.update(composition='complex', relation_directions=True)
+  config.train.embedding_learning_rate_factor = 5.0
+  config.train.candidates = 8
+  config.train.n3_penalty = 0.01
+  # The last batch has two rows.
+  make_trainer(folder, config, random_graph(lines=41)).run()
+
+
 def test_eight_devices_learn_what_one_does(tmp_path):
+  train_without_dropout(tmp_path / 'one')
+  small.run_script(__file__, tmp_path / 'eight', devices=8)
   curves = []
-  for devices in (1, 8):
-    folder = tmp_path / str(devices)
-    small.run_script(__file__, folder, devices, devices=devices)
-    lines = (folder / 'metrics.jsonl').read_text().splitlines()
+  for name in ('one', 'eight'):
+    lines = (tmp_path / name / 'metrics.jsonl').read_text().splitlines()
     curves.append(
       [line for line in map(json.loads, lines) if line['kind'] == 'train']
     )
@@ -391,15 +405,5 @@ def test_tensorboard_events(tmp_path):
 
 
 if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
-  assert jax.local_device_count() == int(sys.argv[2])
-  without_dropout = small_config()
-  without_dropout.model.dropout = 0.0
-  without_dropout.model.update(composition='complex', relation_directions=True)
-  without_dropout.train.embedding_learning_rate_factor = 5.0
-  without_dropout.train.candidates = 8
-  without_dropout.train.n3_penalty = 0.01
-  make_trainer(
-    pathlib.Path(sys.argv[1]),
-    without_dropout,
-    random_graph(lines=41),  # a last batch of two rows
-  ).run()
+  assert jax.local_device_count() == 8
+  train_without_dropout(pathlib.Path(sys.argv[1]))
