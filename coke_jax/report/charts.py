@@ -207,7 +207,7 @@ def _axis(
 def tick_text(value: float, values: Sequence[float]) -> str:
   """Formats a tick with the decimals that all ticks of its axis need."""
   largest = max(map(abs, values))
-  if 0 < largest < 1e-3 or largest >= 1e6:
+  if 0 < largest < 1e-4 or largest >= 1e6:
     return '0' if value == 0 else f'{value:.1e}'.replace('e-0', 'e-')
   decimals = next(
     d

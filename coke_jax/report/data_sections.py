@@ -100,9 +100,14 @@ def versions(report: content.Report) -> parts.Section:
       class_='two-columns',
     ),
     parts.paragraph(
-      'The time of the training steps does not include compilations, '
-      'validations and checkpoints. A run does not store the versions of the '
-      'libraries with which it was trained, except that of coke_jax.',
+      'A run stores the version of coke_jax, but not those of the other '
+      'libraries with which it was trained.'
+      + (
+        ''
+        if report.exported
+        else ' The time of the training steps does not include compilations, '
+        'validations and checkpoints.'
+      ),
       kind='note',
     ),
   )
@@ -146,7 +151,8 @@ def _leaks(
   yield parts.paragraph(
     'A triple is given away if train has the same pair of entities in an '
     'inverse, duplicate or symmetric relation. A model can then copy the '
-    'answer.',
+    'answer.'
+    + (' Only paths with a single relation are compared.' * whole.about_paths),
     kind='note',
   )
   if report.relations:

@@ -181,6 +181,8 @@ MISTAKES = {
   ],
   'split of answers': [*PREDICT, '--split=valid'],
   'export, no output': ['--mode=export', '--workdir={folder}/run'],
+  'report, no output': ['report', '{model}'],
+  'report, wrong split': ['report', '{model}', '--split=all'],
   'evaluate an export': ['--mode=evaluate', '--workdir={model}'],
   'export untrained': [
     '--mode=export',
@@ -419,6 +421,8 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ),
     ('split of answers', ['--split', 'predict', 'train or evaluate']),
     ('export, no output', ['no --output', 'a new folder']),
+    ('report, no output', ['no --output', 'an HTML file']),
+    ('report, wrong split', ['--split', 'train|valid|test']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
     ('prepare nothing', ['no --input', 'a file of triples']),

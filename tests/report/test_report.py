@@ -18,7 +18,7 @@ from coke_jax.cli import report_command
 from coke_jax.data import atomic_files, graph
 from coke_jax.plots import map_selection
 from coke_jax.predict import calibration_files, export, load
-from coke_jax.report import collect, content, page, write
+from coke_jax.report import collect, content, maps, page, write
 from coke_jax.training import run
 
 HOSTILE = (
@@ -70,6 +70,15 @@ def path_run(tmp_path_factory):
 @pytest.fixture(scope='module')
 def path_report(path_run):
   return collect.collect(path_run)
+
+
+@pytest.fixture
+def without_maps(monkeypatch):
+  """Leaves out the maps, which take most of the time of a small report."""
+  missing = content.Missing('no map')
+  monkeypatch.setattr(
+    maps, 'compute', lambda model, chosen, given: dict.fromkeys(chosen, missing)
+  )
 
 
 class Document(html.parser.HTMLParser):
@@ -270,7 +279,7 @@ def test_settings_counts_and_leaks(triple_report):
   assert '2 models with 1 Transformer block' in document.text
 
 
-def test_calibration(triple_run, tmp_path):
+def test_calibration(triple_run, tmp_path, without_maps):
   folder = tmp_path / 'run'
   shutil.copytree(triple_run, folder)
   model = coke_jax.load(folder)
@@ -298,7 +307,9 @@ def missing_parts(report: content.Report) -> dict[str, content.Missing]:
   }
 
 
-def test_a_run_without_results_log_and_calibration(triple_run, tmp_path):
+def test_a_run_without_results_log_and_calibration(
+  triple_run, tmp_path, without_maps
+):
   folder = tmp_path / 'a run'
   shutil.copytree(triple_run, folder)
   (folder / 'results.json').unlink()
@@ -314,7 +325,9 @@ def test_a_run_without_results_log_and_calibration(triple_run, tmp_path):
     assert part.command in document.text
 
 
-def test_results_of_another_checkpoint_are_not_used(triple_run, tmp_path):
+def test_results_of_another_checkpoint_are_not_used(
+  triple_run, tmp_path, without_maps
+):
   folder = tmp_path / 'run'
   shutil.copytree(triple_run, folder)
   results = json.loads((folder / 'results.json').read_text())
@@ -323,7 +336,7 @@ def test_results_of_another_checkpoint_are_not_used(triple_run, tmp_path):
   assert isinstance(collect.collect(folder).test, content.Missing)
 
 
-def test_empty_splits(tmp_path):
+def test_empty_splits(tmp_path, without_maps):
   data = small.random_graph(sizes=(60, 0, 0))
   folder = tmp_path / 'run'
   run.train_and_evaluate(small.config(**SETTINGS), folder, data=data)
@@ -451,7 +464,7 @@ def test_wrong_arguments(triple_run, tmp_path):
   assert not output.exists()
 
 
-def test_names_replace_labels(triple_run, tmp_path):
+def test_names_replace_labels(triple_run, tmp_path, without_maps):
   names = tmp_path / 'names.tsv'
   names.write_text('near\tis close to\ne01\tUlm\n')
   report = collect.collect(triple_run, names=names)
