@@ -70,7 +70,8 @@ def default_config() -> ml_collections.ConfigDict:
 
   config.model = model = ml_collections.ConfigDict()
   # Number of Transformer blocks (L in the paper). With 0 blocks and a
-  # composition, the model is similar to ComplEx.
+  # composition, the entities are scored with the composition alone, as in
+  # ComplEx.
   model.num_layers = 12
   # Size of embeddings and hidden states (D in the paper).
   model.hidden_size = 256

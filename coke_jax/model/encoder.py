@@ -32,6 +32,7 @@ class CoKE(nn.Module):
     pad_id: id of the token PAD, which attention ignores.
     max_length: maximum K, which is the number of position embeddings.
     num_layers: L. If L = 0, the state at the MASK is the input at the MASK.
+      With a composition, this is only the composition, as in ComplEx.
     hidden_size: D.
     num_heads: A, a divisor of D.
     feed_forward_size: F.
@@ -282,6 +283,7 @@ class CoKE(nn.Module):
       self.backward_relation_embedding if self.relation_directions else None,
       self.composition_embedding if self.composition else None,
       rotation=self.composition == 'rotation',
+      only_composition=self.num_layers == 0,
     )
     if self.input_norm:
       x = self.embedding_norm(x)

@@ -20,6 +20,7 @@ def embed_tokens(
   factors: jax.Array | None = None,
   *,
   rotation: bool = False,
+  only_composition: bool = False,
 ) -> jax.Array:
   """Computes the input of the first block, before its layer norm.
 
@@ -37,6 +38,8 @@ def embed_tokens(
       The composition of the query is added to the input at the MASK. Default:
       no composition (paper).
     rotation: whether the factors are divided by their moduli.
+    only_composition: whether the composition is the input at the MASK, without
+      the embeddings of the MASK and its position. Default: no.
 
   Returns:
     float32 [B, K, D].
@@ -66,6 +69,8 @@ def embed_tokens(
       head_query,
       rotation=rotation,
     )
+    if only_composition:
+      x = jnp.where(masked[..., None], 0.0, x)
     x = x + jnp.where(masked[..., None], product[:, None], 0.0)
   return x
 

@@ -124,18 +124,18 @@ def test_the_gradient_of_a_factor_of_zero_is_finite():
   assert np.isfinite(gradient).all()
 
 
-def test_without_blocks_the_scores_are_those_of_a_normalized_complex():
-  model = small.coke(num_layers=0, **OPTIONS)
+@pytest.mark.parametrize('input_norm', [False, True])
+def test_without_blocks_the_scores_are_those_of_complex(input_norm):
+  model = small.coke(num_layers=0, input_norm=input_norm, **OPTIONS)
   params = small.random_params(model)
   tokens, position = np.array([[1, 20, 22]]), np.array([2])
   product = as_complex(params['element_embedding'][1]) * as_complex(
     params['composition_embedding'][0]
   )
   state = np.concatenate([product.real, product.imag])
-  state = state + params['element_embedding'][22]
-  state = state + params['position_embedding'][2]
-  norm = params['embedding_norm']
-  state = (state - state.mean()) / state.std() * norm['scale'] + norm['bias']
+  if input_norm:
+    norm = params['embedding_norm']
+    state = (state - state.mean()) / state.std() * norm['scale'] + norm['bias']
   logits = state @ params['element_embedding'][:20].T + params['entity_bias']
   got = small.apply(model, params, tokens, position)
   np.testing.assert_allclose(got[0], logits, rtol=1e-4, atol=1e-4)
