@@ -81,7 +81,9 @@ def test_updates_of_rows_equal_updates_of_the_tables(model):
     (np.asarray(old) != np.asarray(new)).any()
     for old, new in zip(table, jax.tree.leaves(state.params), strict=True)
   ]
-  assert sum(changed) >= len(changed) - 1
+  # Without blocks, the embeddings of positions and the backward embeddings of
+  # relations are not used.
+  assert sum(changed) >= len(changed) - 2
 
 
 def test_the_config_selects_updates_of_rows(monkeypatch):
