@@ -136,6 +136,7 @@ def _hard(one: content.HardQueries, names: Mapping[str, str]) -> markup.Markup:
       ],
       [_example(example, names) for example in one.examples],
       caption='Queries with the highest ranks',
+      stacked=True,
     )
   return markup.element(
     'article',

@@ -43,6 +43,7 @@ def table(
   *,
   caption: str,
   sortable: bool = False,
+  stacked: bool = False,
   sorted_by: tuple[int, str] | None = None,
   filter_label: str = '',
 ) -> markup.Markup:
@@ -53,6 +54,7 @@ def table(
     rows: a value for each column. None stands for a missing number.
     caption: the name of the table.
     sortable: whether a click on a header sorts the rows.
+    stacked: whether the cells of a row are below each other on narrow screens.
     sorted_by: the index of the column by which the rows are sorted, and
       `ascending` or `descending`. Default: none.
     filter_label: the label of a field that filters the rows. Default: no field.
@@ -66,11 +68,18 @@ def table(
     for index, column in enumerate(columns)
   ]
   body = [
-    markup.element('tr', *map(_cell, columns, row, range(len(columns))))
+    markup.element(
+      'tr',
+      *(
+        _cell(column, value, index, stacked)
+        for index, (column, value) in enumerate(zip(columns, row, strict=True))
+      ),
+    )
     for row in rows
   ]
   classes = {
     'sortable': sortable,
+    'stacked': stacked,
     'small': len(columns) <= _FEW_COLUMNS,
     'short': len(rows) <= _FEW_ROWS,
   }
@@ -123,18 +132,24 @@ def _header(column: Column, sortable: bool, order: str | None) -> markup.Markup:
   )
 
 
-def _cell(column: Column, value: Value, index: int) -> markup.Markup:
-  name, scope = ('th', 'row') if index == 0 else ('td', None)
-  if column.kind == 'text':
-    text = _NOTHING if value is None else value
-    return markup.element(name, text, scope=scope, class_='text')  # type: ignore[arg-type]
-  assert not isinstance(value, str), 'a column of numbers'
-  has_bar = column.bar and value is not None
+def _cell(
+  column: Column, value: Value, index: int, stacked: bool
+) -> markup.Markup:
+  """Returns a cell. A stacked cell has the title of its column."""
+  text = value if isinstance(value, str) else number(value, column.kind)
+  classes = ['text' if column.kind == 'text' else 'number']
+  share, sort_key = None, None
+  if value is not None and not isinstance(value, str):
+    sort_key = f'{value:.9g}'
+    if column.bar:
+      classes.append('bar')
+      share = f'--share:{value:.3f}'
   return markup.element(
-    name,
-    number(value, column.kind),
-    scope=scope,
-    class_='number bar' if has_bar else 'number',
-    data_value=None if value is None else f'{value:.9g}',
-    style=f'--share:{value:.3f}' if has_bar else None,
+    'th' if index == 0 else 'td',
+    text,
+    scope='row' if index == 0 else None,
+    class_=' '.join(classes),
+    data_value=sort_key,
+    data_label=column.title if stacked else None,
+    style=share,
   )
