@@ -1,14 +1,16 @@
 """The command that answers questions over HTTP."""
 
 import os
-import signal
-import threading
+import time
 
 import ml_collections
 
 from coke_jax import errors
 from coke_jax.cli import checks
 from coke_jax.data import user_paths
+from coke_jax.training import interruption
+
+_POLL_SECONDS = 0.2
 
 
 class ServeError(errors.CokeError, RuntimeError):
@@ -32,23 +34,19 @@ def serve(
     ) from error
   checks.trained_workdir(config, workdir)
   options = server.Options(host=host, port=port, token=_token(token_file))
-  stop = threading.Event()
-  previous = {
-    number: signal.signal(number, lambda *_: stop.set())
-    for number in (signal.SIGTERM, signal.SIGINT)
-  }
-  try:
-    with server.Server(workdir, options) as running:
-      print(f'serving {workdir} at {running.address}', flush=True)
-      if not options.is_local:
-        print(f'other machines can connect to {host}', flush=True)
-      while not stop.wait(0.2):
-        if not running.is_alive:
-          raise ServeError(f'{running.address}: the server ended unexpectedly')
-      print('stopping: answering the waiting requests', flush=True)
-  finally:
-    for number, handler in previous.items():
-      signal.signal(number, handler)
+  # The watch of `main` would end the process if the waiting requests took
+  # longer than a few seconds. It handles a second signal.
+  with (
+    server.Server(workdir, options) as running,
+    interruption.Watch('answering the waiting requests') as watch,
+  ):
+    print(f'serving {workdir} at {running.address}', flush=True)
+    if not options.is_local:
+      print(f'other machines can connect to {host}', flush=True)
+    while watch.received is None:
+      time.sleep(_POLL_SECONDS)
+      if not running.is_alive:
+        raise ServeError(f'{running.address}: the server ended unexpectedly')
 
 
 def _token(path: str) -> str:

@@ -71,8 +71,14 @@ class Watch:
     received: the number of the first signal. None if there was no signal.
   """
 
-  def __init__(self) -> None:
+  def __init__(self, work: str = 'saving a checkpoint') -> None:
+    """Prepares a watch.
+
+    Args:
+      work: what is done after the first signal, for the message about it.
+    """
     self.received: int | None = None
+    self._work = work
     self._raising = False
     self._raise_again = False
     self._own_signals = 0
@@ -146,7 +152,7 @@ class Watch:
     if self._raising:
       raise Interruption(number)
     name = signal.Signals(number).name
-    _say(f'{name}: saving a checkpoint; repeat to exit immediately')
+    _say(f'{name}: {self._work}; repeat to exit immediately')
 
   def _swallowed(self, unraisable: Any) -> None:
     if isinstance(unraisable.exc_value, Interruption):

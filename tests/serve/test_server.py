@@ -1,9 +1,12 @@
 """Sends requests to a running server and compares them with the model."""
 
+import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -11,6 +14,7 @@ import pytest
 
 import coke_jax
 from coke_jax.serve import server
+from coke_jax.training import interruption
 
 TOKEN = 'a secret'
 QUESTION = ('Kenya', 'region', '?')
@@ -124,7 +128,9 @@ def test_bad_requests_are_refused(running, path, body, expected):
   assert str(coke_jax.EXAMPLE_MODEL) not in text
 
 
-def test_the_command_stops_after_a_signal(tmp_path):
+@pytest.fixture
+def command(tmp_path):
+  """Starts the command, and gives the process and the address."""
   token = tmp_path / 'token'
   token.write_text(TOKEN)
   process = subprocess.Popen(
@@ -134,14 +140,58 @@ def test_the_command_stops_after_a_signal(tmp_path):
       *('--port=0', f'--token-file={token}'),
     ],
     stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
     text=True,
   )
   first = process.stdout.readline()
   assert first.startswith('serving '), first
-  address = first.split()[-1]
-  with urllib.request.urlopen(f'{address}/healthz', timeout=60) as response:
+  yield process, first.split()[-1]
+  process.kill()
+  process.communicate()
+
+
+def accepted(address, length):
+  """Sends the headers of a question. Returns the connection.
+
+  The server has accepted the request, and waits for a body of this length.
+  """
+  port = int(address.rpartition(':')[2])
+  connection = socket.create_connection(('127.0.0.1', port), 60)
+  connection.sendall(
+    b'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\n'
+    b'Content-Type: application/json\r\nExpect: 100-continue\r\n'
+    + f'Authorization: Bearer {TOKEN}\r\n'.encode()
+    + f'Content-Length: {length}\r\n\r\n'.encode()
+  )
+  assert connection.recv(1000).startswith(b'HTTP/1.1 100 ')
+  return connection
+
+
+def test_the_command_answers_accepted_requests_after_a_signal(command):
+  process, address = command
+  body = json.dumps({'questions': [list(QUESTION)], 'top': 1}).encode()
+  with accepted(address, len(body)) as connection:
+    process.send_signal(signal.SIGTERM)
+    # This is longer than `main` waits for commands that ignore a signal.
+    time.sleep(interruption._PATIENCE_SECONDS + 1)
+    assert process.poll() is None
+    connection.sendall(body)
+    response = http.client.HTTPResponse(connection)
+    response.begin()
     assert response.status == 200
-  process.send_signal(signal.SIGTERM)
-  rest, _ = process.communicate(timeout=60)
-  assert rest == 'stopping: answering the waiting requests\n'
+    assert json.load(response)['answers'][0][0]['label'] == 'Africa'
+  out, error = process.communicate(timeout=60)
+  assert out == ''
+  assert error.strip() == (
+    'SIGTERM: answering the waiting requests; repeat to exit immediately'
+  )
   assert process.returncode == 0
+
+
+def test_a_second_signal_ends_the_command_at_once(command):
+  process, address = command
+  with accepted(address, length=9):
+    for _ in range(2):
+      process.send_signal(signal.SIGTERM)
+      time.sleep(1)
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
