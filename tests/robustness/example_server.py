@@ -1,0 +1,277 @@
+"""Starts `coke serve` with the example model, and sends it raw requests."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import coke_jax
+from coke_jax.data import paths as paths_lib
+from coke_jax.predict import records
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOP = 5  # answers to a question
+_STOP_SECONDS = 120.0
+_LIMIT = 1 << 24  # bytes of a line of a response
+
+Question = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+  """A complete response.
+
+  Attributes:
+    status: the status. 0: the server closed the connection instead.
+    headers: the headers, with lower-case names.
+    body: the body.
+  """
+
+  status: int
+  headers: dict[str, str]
+  body: bytes
+
+  def json(self) -> Any:
+    """Returns the body as JSON."""
+    return json.loads(self.body)
+
+
+CLOSED = Response(0, {}, b'')
+
+
+class Server:
+  """A process that serves the example model.
+
+  Attributes:
+    process: the process.
+    host: the name for the Host header, with the port.
+    port: the port.
+  """
+
+  def __init__(self, log: pathlib.Path):
+    """Starts the process, and waits until it accepts connections.
+
+    Args:
+      log: receives the standard error of the process.
+    """
+    with log.open('ab') as errors:
+      self.process = subprocess.Popen(
+        [
+          *(sys.executable, '-m', 'coke_jax.main', 'serve'),
+          *(str(coke_jax.EXAMPLE_MODEL), '--port=0'),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+      )
+    assert self.process.stdout is not None
+    line = self.process.stdout.readline()
+    if not line.startswith('serving '):
+      raise RuntimeError(f'the server did not start: see {log}')
+    self.host = line.split()[-1].removeprefix('http://')
+    self.port = int(self.host.rpartition(':')[2])
+
+  def wait(self) -> int:
+    """Waits for the end of the process. Returns its exit status."""
+    assert self.process.stdout is not None
+    status = self.process.wait(_STOP_SECONDS)
+    self.process.stdout.close()
+    return status
+
+
+@contextlib.contextmanager
+def started(log: pathlib.Path) -> Iterator[Server]:
+  """Starts a server, and kills it at the end of a `with` block."""
+  server = Server(log)
+  try:
+    yield server
+  finally:
+    server.process.kill()
+    server.wait()
+
+
+class Connection:
+  """A connection to a server, which is opened when it is needed."""
+
+  def __init__(self, port: int):
+    self._port = port
+    self._reader: asyncio.StreamReader | None = None
+    self._writer: asyncio.StreamWriter | None = None
+
+  @property
+  def is_open(self) -> bool:
+    """Whether the connection was used and not closed."""
+    return self._writer is not None
+
+  async def send(self, data: bytes) -> None:
+    """Sends bytes.
+
+    Raises:
+      OSError: the server has closed the connection.
+    """
+    if self._writer is None:
+      self._reader, self._writer = await asyncio.open_connection(
+        '127.0.0.1', self._port, limit=_LIMIT
+      )
+    self._writer.write(data)
+    await self._writer.drain()
+
+  async def receive(self, method: str = 'POST') -> Response:
+    """Receives a response. An interim response has the status 100.
+
+    Args:
+      method: the method of the request.
+
+    Returns:
+      The response, or `CLOSED` if the connection was closed before its first
+      byte.
+
+    Raises:
+      EOFError, OSError, ValueError: the response is not complete.
+    """
+    assert self._reader is not None
+    try:
+      first = await self._reader.readline()
+    except ConnectionError:
+      first = b''
+    if not first:
+      self.close()
+      return CLOSED
+    version, status = first.split(b' ', 2)[:2]
+    if not version.startswith(b'HTTP/1.'):
+      raise ValueError(f'{first[:100]!r}: expected the line of a status')
+    headers = {}
+    while (line := await self._reader.readline()).strip():
+      name, _, value = line.decode('latin-1').partition(':')
+      headers[name.lower()] = value.strip()
+    if not line.endswith(b'\n'):
+      raise EOFError('the headers are not complete')
+    has_body = method != 'HEAD' and int(status) not in (100, 204, 304)
+    body = await self._body(headers) if has_body else b''
+    if headers.get('connection') == 'close':
+      self.close()
+    return Response(int(status), headers, body)
+
+  async def _body(self, headers: dict[str, str]) -> bytes:
+    assert self._reader is not None
+    if 'content-length' in headers:
+      return await self._reader.readexactly(int(headers['content-length']))
+    if headers.get('transfer-encoding') != 'chunked':
+      return await self._reader.read()
+    parts = []
+    while size := int(await self._reader.readline(), 16):
+      parts.append(await self._reader.readexactly(size))
+      await self._reader.readexactly(2)
+    await self._reader.readexactly(2)
+    return b''.join(parts)
+
+  def end(self) -> None:
+    """Tells the server that no more bytes will be sent."""
+    assert self._writer is not None
+    with contextlib.suppress(OSError):
+      self._writer.write_eof()
+
+  def close(self) -> None:
+    """Closes the connection. The next `send` opens another one."""
+    if self._writer is not None:
+      self._writer.close()
+    self._reader = self._writer = None
+
+
+def post(
+  host: str, path: str, body: bytes, *headers: str, kind: str = 'json'
+) -> bytes:
+  """Returns the bytes of a POST request.
+
+  Args:
+    host: the Host header.
+    path: the path, which may contain a query.
+    body: the body.
+    *headers: lines of further headers.
+    kind: the second part of the media type.
+  """
+  lines = [
+    f'POST {path} HTTP/1.1',
+    f'Host: {host}',
+    f'Content-Type: application/{kind}',
+    f'Content-Length: {len(body)}',
+    *headers,
+  ]
+  return '\r\n'.join([*lines, '', '']).encode('latin-1') + body
+
+
+class Answers:
+  """Questions, and the answers of `Model.predict` to them.
+
+  Attributes:
+    questions: the questions.
+  """
+
+  def __init__(self, count: int, seed: int):
+    """Draws questions from the known facts of the example model, and answers.
+
+    Args:
+      count: the number of questions.
+      seed: the seed.
+    """
+    model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
+    generator = random.Random(seed)
+    words = model.data.vocabulary
+    paths = model.data.train
+    assert isinstance(paths, paths_lib.PathSet)
+    self.questions: list[Question] = []
+    for row in generator.sample(range(len(paths.source)), count):
+      relations = [
+        words.relations[one] for one in paths.relations[row] if one >= 0
+      ]
+      if generator.random() < 0.5:
+        start = words.entities[paths.source[row]]
+        self.questions.append((start, *relations, '?'))
+      else:
+        end = words.entities[paths.target[row]]
+        self.questions.append(('?', *relations, end))
+    # Equal probabilities can have another order in a batch of another size, so
+    # more answers are kept than a server returns.
+    found = model.predict(self.questions, top=2 * TOP)
+    self._expected = dict(zip(self.questions, found, strict=True))
+
+  def draw(self, generator: random.Random) -> Question:
+    """Draws a question."""
+    return generator.choice(self.questions)
+
+  def problem(self, question: Question, got: Any) -> str:
+    """Compares the answers of a server with those of the model.
+
+    Args:
+      question: the question.
+      got: the answers as JSON.
+
+    Returns:
+      A description of the first difference. Empty if there is none.
+    """
+    expected: list[records.Prediction] = self._expected[question]
+    probability = {one.label: one.probability for one in expected}
+    if [one['rank'] for one in got] != list(range(1, TOP + 1)):
+      return f'{question}: expected the ranks 1 to {TOP}: {got}'
+    for answer, other in zip(got, expected, strict=False):
+      for wanted in (other.probability, probability.get(answer['label'], -1.0)):
+        if not math.isclose(answer['probability'], wanted, rel_tol=1e-3):
+          return f'{question}: expected {other}: {answer}'
+    return ''
+
+
+def log_file() -> pathlib.Path:
+  """Returns a new file for the standard error of a server."""
+  with tempfile.NamedTemporaryFile(
+    prefix='coke_jax-server-', suffix='.log', delete=False
+  ) as file:
+    return pathlib.Path(file.name)
