@@ -123,6 +123,13 @@ def _test_results(
     return ranked.results
   found = results_lib.read(folder, 'test', loaded.step)
   if found is not None:
+    is_path = isinstance(loaded.task.data, paths_lib.PathData)
+    expected = 'by_length' if is_path else 'by_category'
+    if expected not in found:
+      raise workdir_lib.WorkdirError(
+        f'{folder}: results.json has no {expected}: expected a file that '
+        'coke evaluate wrote'
+      )
     return found
   reason = (
     'There is no results.json with the test metrics of this checkpoint. This '

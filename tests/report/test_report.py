@@ -19,6 +19,7 @@ from coke_jax.data import atomic_files, graph
 from coke_jax.plots import map_selection
 from coke_jax.predict import calibration_files, export, load
 from coke_jax.report import collect, content, maps, page, write
+from coke_jax.storage import workdir
 from coke_jax.training import run
 
 HOSTILE = (
@@ -334,6 +335,10 @@ def test_results_of_another_checkpoint_are_not_used(
   results['step'] += 1
   (folder / 'results.json').write_text(json.dumps(results))
   assert isinstance(collect.collect(folder).test, content.Missing)
+  results = {'step': results['step'] - 1, 'both': {}}
+  (folder / 'results.json').write_text(json.dumps(results))
+  with pytest.raises(workdir.WorkdirError, match='has no by_category'):
+    collect.collect(folder)
 
 
 def test_empty_splits(tmp_path, without_maps):
