@@ -17,7 +17,7 @@ POSITION = np.array([2, 0], np.int32)
 
 @pytest.fixture(scope='module')
 def model():
-  return ensemble.Ensemble(small.coke(dropout=0.1), MEMBERS)
+  return ensemble.Ensemble(small.coke(num_layers=1, dropout=0.1), MEMBERS)
 
 
 @pytest.fixture(scope='module')
