@@ -73,8 +73,10 @@ def with_probabilities(
   """
   scores = np.array([one.score for one in answers], np.float64)
   own = np.array([one.known_in == 'train' for one in answers], np.int64)
+  # `dataclasses.asdict` copies each value, which took a third of the time of a
+  # batch.
   return [
-    {**dataclasses.asdict(answer), 'calibrated': probability}
+    {**vars(answer), 'calibrated': probability}
     for answer, probability in zip(
       answers, served.calibrated(scores, known - own), strict=True
     )

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -27,6 +28,7 @@ from experiments.benchmarks import (
   benchmark,
   data_sets,
   flops,
+  load_server,
   plan,
   processes,
   profile_step,
@@ -580,3 +582,11 @@ def test_a_profile_adds_up_the_time_of_a_step():
 )
 def test_operations_are_told_apart_by_their_place(place, part):
   assert profile_step.part(place) == part
+
+
+def test_a_server_is_measured_under_load(capfd):
+  flags = ['--clients', '1', '4', '--seconds=0.2', '--rounds=1']
+  assert load_server.main([*flags, '--questions=20']) == 0
+  said = capfd.readouterr().out
+  assert re.search(r'\| 4 clients \| \d+ \| [\d.]+ ms \| [\d.]+ ms \|', said)
+  assert said.endswith(' 0 wrong answers\n')

@@ -53,3 +53,15 @@ def test_mutated_input_is_read_exactly_or_refused() -> None:
   said = outcome('mutate', '--inputs=2000', '--seed=1')
   assert said.startswith('2,000 mutated inputs')
   assert said.endswith('0 misread')
+
+
+def test_hostile_requests_are_refused() -> None:
+  said = outcome('fuzz_server', '--requests=400', '--seed=2')
+  assert said.startswith('400 requests')
+  assert said.endswith('nothing wrong')
+
+
+def test_a_killed_or_stopped_server_sends_no_wrong_answer() -> None:
+  said = outcome('kill_server', '--kills=1', '--stops=1', '--clients=8')
+  assert said.startswith('1 kills, 1 stops')
+  assert said.endswith('nothing wrong')
