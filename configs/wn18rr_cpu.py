@@ -3,10 +3,10 @@
 python -m coke_jax.main --config=configs/wn18rr_cpu.py
 
 The model has no blocks: it is ComplEx with the N3 penalty, trained with
-Adagrad. With relation factors of a larger initial deviation, the valid MRR was
-.455 after 21 minutes of half a core. The final metrics have not been measured.
-The settings go beyond the paper; see docs/learning.md. The graph is downloaded
-from https://github.com/TimDettmers/ConvE.
+Adagrad. The training took 23 minutes on one core, while other programs ran on
+both cores. Test split: MRR .470, hits@1/3/10 .434/.482/.539. The settings go
+beyond the paper; see docs/learning.md. The graph is downloaded from
+https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections

@@ -6,6 +6,7 @@ flag with the same name, which `flags.TABLE` describes.
 """
 
 import os
+import sys
 from typing import Any
 
 import ml_collections
@@ -95,6 +96,15 @@ def audit(
     [({}, record) for record in found],
     model.data.vocabulary,
   )
+  others = sum(one.known_in != 'train' for one in found)
+  if 'train' in splits.split(',') and not folds and others > len(found) / 2:
+    print(
+      f'note: {others} of these {len(found)} facts are in valid or test. The '
+      'model was not trained on them, so their scores are lower. '
+      '--splits=train audits the other facts, and --folds=5 scores every fact '
+      'with a model that was trained without it',
+      file=sys.stderr,
+    )
   _report(f'found {output_lines.count(number, "fact")}', output)
 
 

@@ -30,7 +30,10 @@ MAX_MEMBERS = 8
 # slower later, for example if other programs run on the same machine.
 _USABLE = 0.8
 _MEASURED_CALLS = 2
+# Number of validations, if there is time for them. With one member, rankings
+# take at most this share of the time, but there is always one validation.
 _VALIDATIONS = 4
+_RANKING_SHARE = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,17 +92,23 @@ def choose(
   wanted = float(config.train.num_epochs)
   members = int(left / (wanted * epoch + (1 + _VALIDATIONS) * evaluation))
   members = min(max(members, 1), MAX_MEMBERS)
-  left -= members * evaluation * (1 + _VALIDATIONS)
+  validations = _VALIDATIONS
+  if members == 1 and evaluation > 0:
+    affordable = int(_RANKING_SHARE * max(left, 0.0) / evaluation) - 1
+    validations = min(max(affordable, 1), _VALIDATIONS)
+  rankings = evaluation * (1 + validations)  # of one member, with the test
+  left -= members * rankings
   epochs = min(wanted, left / (members * epoch))
   if epochs * setup.steps_per_epoch < 1:
+    least = (rankings + step_seconds) / _USABLE + elapsed + compile_seconds
     raise config_lib.ConfigError(
-      f'minutes is {minutes:g}: expected more, because the measurement took '
-      f'{elapsed:.0f} s, compilation will take {compile_seconds:.0f} s and '
-      f'rankings {evaluation * (1 + _VALIDATIONS):.0f} s'
+      f'minutes is {minutes:g}: expected more than {least / 60:.1f}, because '
+      f'the measurement took {elapsed:.0f} s, compilation will take '
+      f'{compile_seconds:.0f} s and rankings {rankings:.0f} s'
     )
   config.model.num_members = members
   config.train.num_epochs = round(epochs, 2) if epochs > 1 else epochs
-  config.train.validate_every_epochs = config.train.num_epochs / _VALIDATIONS
+  config.train.validate_every_epochs = config.train.num_epochs / validations
   reason = (
     f'{task.data.vocabulary.num_entities:,} entities, {step_seconds * 1e3:.1f} '
     f'ms a step and {setup.steps_per_epoch:,} steps an epoch: '

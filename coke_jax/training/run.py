@@ -82,6 +82,8 @@ def train_and_evaluate(
     config, data = shared_input.share(config, data)
     compilation_cache.use(config.compilation_cache_dir)
     if minutes and not hosts.broadcast(exists):
+      if hosts.is_main():
+        print('measuring the time of steps and rankings', flush=True)
       choice = budget.choose(
         config, tasks.make_task(config, data), minutes, started=started
       )

@@ -11,6 +11,7 @@ import coke_jax
 from coke_jax import config as config_lib
 from coke_jax.cli import commands, entity_commands, flags, graph_commands
 from coke_jax.predict import calibration_files, load
+from coke_jax.predict import model as model_lib
 
 MODES = (
   'discover',
@@ -97,6 +98,27 @@ def test_audit(model, run):
   row = dict(zip(header, rows[0], strict=True))
   assert row['expected_tails'] == ' | '.join(expected[0].expected_tails)
   assert row['known_in'] == 'train'
+
+
+def test_a_note_if_most_audited_facts_were_not_learned(run, capsys):
+  arguments = {'top': 4, 'relation': '', 'splits': 'train,valid,test'}
+  audited = small.coke_model().audit(top=4)
+  for known_in, splits, expected in (
+    (['valid', 'test', 'test', 'train'], 'train,valid,test', True),
+    (['valid', 'test', 'train', 'train'], 'train,valid,test', False),
+    (['valid', 'test', 'test', 'valid'], 'valid,test', False),
+  ):
+    found = [
+      dataclasses.replace(one, known_in=split)
+      for one, split in zip(audited, known_in, strict=True)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(
+        model_lib.Model, 'audit', lambda *_, found=found, **__: found
+      )
+      run(graph_commands.audit, 'tsv', **(arguments | {'splits': splits}))
+    note = 'note: 3 of these 4 facts are in valid or test'
+    assert (note in capsys.readouterr().err) == expected
 
 
 @pytest.mark.parametrize('relation', ['', 'near'])

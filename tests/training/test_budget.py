@@ -93,8 +93,23 @@ def test_a_time_must_be_positive(task, config, minutes):
 
 def test_too_little_time_is_an_error(task, config, times):
   times(1.0, 30.0, 1.0)
-  with pytest.raises(config_lib.ConfigError, match=r'minutes is 0\.6'):
-    budget.choose(config, task, 0.6)
+  # 30 s, and 3 s for a step, a validation and the test in 80 % of the rest
+  message = r'minutes is 0\.54: expected more than 0\.6'
+  with pytest.raises(config_lib.ConfigError, match=message):
+    budget.choose(config, task, 0.54)
+
+
+@pytest.mark.parametrize(
+  ('evaluation', 'validations'),
+  [(0.0, 4), (0.1, 4), (2.0, 3), (4.0, 1), (16.0, 1)],
+)
+def test_slow_rankings_are_rarer(task, config, times, evaluation, validations):
+  # 48 s of a minute are used, and rankings take at most 9.6 s of them.
+  times(1.0, 0.0, evaluation)
+  train = budget.choose(config, task, 1.0).config.train
+  assert train.num_epochs / train.validate_every_epochs == pytest.approx(
+    validations
+  )
 
 
 def test_the_size_selects_the_recipe():
