@@ -77,7 +77,7 @@ if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
   settings.model.num_layers = 1
   settings.model.hidden_size = 32
   settings.model.feed_forward_size = 64
-  settings.train.num_epochs = 2
+  settings.train.num_epochs = 1
   settings.train.validate_every_epochs = 1
 
 # %% [markdown]

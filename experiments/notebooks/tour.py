@@ -23,6 +23,7 @@
 # Requires `pip install '.[plots]' pandas` in a clone of the repository.
 
 # %%
+import os
 import pathlib
 import tempfile
 
@@ -136,6 +137,11 @@ settings.train.rows = 'query'
 settings.train.learning_rate = 2e-3
 settings.train.num_epochs = 4
 settings.train.validate_every_epochs = 2
+if os.environ.get('COKE_NOTEBOOK_SIZE') == 'small':  # for tests
+  settings.model.num_layers = 1
+  settings.model.hidden_size = 32
+  settings.train.num_epochs = 1
+  settings.train.validate_every_epochs = 1
 
 folder = pathlib.Path(tempfile.mkdtemp()) / 'tour'
 run.train_and_evaluate(settings, folder)
