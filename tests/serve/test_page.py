@@ -202,6 +202,17 @@ def test_everything_fits_into_a_narrow_dark_window(open_page):
   assert_fits(page, NARROW)
 
 
+def test_further_facts_are_loaded(open_page):
+  page = open_page('/#entity=United+Kingdom')
+  counted = page.locator('#facts p')
+  sync_api.expect(counted).to_have_text('100 of 170 known facts')
+  more = page.locator('#facts button')
+  more.click()
+  sync_api.expect(counted).to_have_text('170 known facts')
+  sync_api.expect(more).to_be_hidden()
+  assert page.locator('#facts dd a').count() == 170
+
+
 def test_tabs_are_chosen_with_the_arrow_keys(open_page):
   page = open_page('/#entity=Nairobi')
   sync_api.expect(page.locator('#facts dd').first).to_be_visible()

@@ -51,8 +51,6 @@ export function combobox(input, list, { suggest, choose, nothing, report }) {
     const option = make('li', { id: prefix + index, dir: 'auto' }, item.text);
     option.setAttribute('role', 'option');
     if (item.note) option.append(make('small', {}, item.note));
-    // The input keeps the focus.
-    option.addEventListener('mousedown', (event) => event.preventDefault());
     option.addEventListener('click', () => pick(index));
     return option;
   }
@@ -85,6 +83,8 @@ export function combobox(input, list, { suggest, choose, nothing, report }) {
     activate(items.length ? 0 : -1);
   }
 
+  // The input keeps the focus.
+  list.addEventListener('mousedown', (event) => event.preventDefault());
   input.addEventListener('input', open);
   input.addEventListener('click', () => list.hidden && open());
   input.addEventListener('blur', close);
