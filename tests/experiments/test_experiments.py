@@ -6,8 +6,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import jax
 import pytest
@@ -41,22 +39,9 @@ FIGURES = (
 LABEL = 'smoke: stand-in graph countries'
 
 
-def run_script(name, *flags):
-  done = subprocess.run(
-    [sys.executable, '-m', f'experiments.{name}', *flags],
-    cwd=ROOT,
-    env={name: os.environ[name] for name in os.environ if name != 'PYTHONPATH'},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert 'Traceback' not in done.stderr, done.stderr
-  return done
-
-
 @pytest.fixture(scope='session')
 def smoke(tmp_path_factory, request):
-  """Returns the output of `all --budget=smoke`, shared by all workers."""
+  """Returns the results of `all --budget=smoke`, shared by all workers."""
   pytest.importorskip('matplotlib')
   pytest.importorskip('sklearn')
   shared = tmp_path_factory.getbasetemp()
@@ -66,8 +51,8 @@ def smoke(tmp_path_factory, request):
   with (shared / 'smoke.lock').open('w') as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
     if not (out / 'progress.json').is_file():
-      done = run_script('paper.all', '--budget=smoke', f'--out={out}')
-      assert done.returncode == 0, done.stdout + done.stderr
+      all_ = importlib.import_module('experiments.paper.all')
+      all_.main(['--budget=smoke', f'--out={out}'])
   return out
 
 

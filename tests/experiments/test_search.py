@@ -70,10 +70,14 @@ def test_what_training_kept_is_reported(data, tmp_path, capsys, monkeypatch):
   monkeypatch.setenv('JAX_DISABLE_MOST_OPTIMIZATIONS', 'true')
   out = tmp_path / 'out'
   flags = [f'--config={CONFIG}', f'--out={out}']
-  flags += [f'--set=data.dir={data}', '--set=train.num_epochs=20']
-  search.main(flags)
+  chosen = {
+    'data.dir': str(data),
+    'model.num_layers': '0',
+    'train.num_epochs': '20',
+  }
+  search.main([*flags, *(f'--set={k}={v}' for k, v in chosen.items())])
   (tried,) = json.loads((out / 'search.json').read_text())['tried']
-  assert tried['set'] == {'data.dir': str(data), 'train.num_epochs': '20'}
+  assert tried['set'] == chosen
   assert tried['epoch'] in (10, 20)
   assert 0 < tried['mrr'] <= 1
   table = (out / 'search.md').read_text()
