@@ -136,9 +136,7 @@ def test_four_commands_from_a_csv_file_to_answers(installed, tmp_path):
   question = r"printf 'Town 7\tlanguage\t?\n'"
   printed = shell(f'{question} | coke predict runs/facts --top=1')
   assert printed.splitlines()[1].split('\t')[4] == 'Language 0'
-  # The town is the head of no known fact of this relation, hence --any-type.
-  options = '--relation=language --any-type --top=1'
-  printed = shell(f'coke discover runs/facts {options}')
+  printed = shell('coke discover runs/facts --relation=language --top=1')
   assert tuple(printed.splitlines()[1].split('\t')[:3]) == missing
 
   # Everything that ships with the package is there, too.

@@ -196,3 +196,16 @@ def indptr_of(counts: np.ndarray) -> np.ndarray:
     int64 [N + 1]. The elements of row i are those at indptr[i]:indptr[i + 1].
   """
   return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def count_before(values: np.ndarray) -> np.ndarray:
+  """Counts how often each value occurs earlier in the array: int64 [N]."""
+  order = np.argsort(values, kind='stable')
+  ordered = values[order]
+  new = np.ones(len(values), dtype=bool)
+  new[1:] = ordered[1:] != ordered[:-1]
+  starts = np.flatnonzero(new)
+  place = np.arange(len(values)) - starts[np.cumsum(new) - 1]
+  counts = np.empty(len(values), dtype=np.int64)
+  counts[order] = place
+  return counts

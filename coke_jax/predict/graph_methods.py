@@ -88,7 +88,7 @@ class GraphMethods:
     of known tails of its head and relation. This makes questions with one
     answer and questions with many answers comparable.
 
-    Every entity is tried as the head of every relation. Facts from an entity to
+    The plausible heads of every relation are tried. Facts from an entity to
     itself are left out if the relation has no known fact of this kind. If a
     relation is symmetric, only the better one of (h, r, t) and (t, r, h) is
     returned.
@@ -101,7 +101,10 @@ class GraphMethods:
         limit.
       splits: the splits whose facts count as known. Facts of train always do.
       type_matching: whether to limit heads to the known heads of the relation,
-        and tails to its known tails.
+        and tails to its known tails. If nearly all heads have one tail, such as
+        one capital, heads are limited to entities without a tail that are
+        expected to have one, see `plausible_entities`; likewise for tails.
+        Otherwise, every entity is tried.
       progress: whether to show a progress bar.
 
     Returns:

@@ -18,6 +18,7 @@ from coke_jax import progress_bar
 from coke_jax.data import grouping
 from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
+from coke_jax.predict.jobs import plausible_entities
 
 # A relation is symmetric if at least this share of its facts is also known in
 # the other direction. Facts from an entity to itself are not counted.
@@ -31,7 +32,8 @@ class NewFact:
   Attributes:
     fact: the labels of head, relation and tail.
     score: the logarithm of the product of `probability` and `known_tails`. If
-      `known_tails` is 0, it counts as 1.
+      `known_tails` is 0, the probability is multiplied by that of the head to
+      have a tail instead, see `PlausibleEntities.heads`.
     probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
@@ -70,7 +72,9 @@ class _Best:
     score = np.concatenate([self.score, score])
     head, relation, tail = triples.T
     order = np.lexsort((tail, head, relation, -score))
-    kept = order[_count_before(head[order]) < self.per_head][: self.size]
+    kept = order[grouping.count_before(head[order]) < self.per_head][
+      : self.size
+    ]
     self.triples, self.score = triples[kept], score[kept]
 
 
@@ -97,8 +101,8 @@ def discover(
       not include inverse relations.
     per_head: the maximum number of facts with the same head, or None.
     splits: the splits whose facts count as known. Facts of train always do.
-    type_matching: whether heads are limited to the known heads of the relation,
-      and tails to its known tails.
+    type_matching: whether heads and tails are limited to the entities of
+      `plausible_entities`.
     progress: whether to show a progress bar.
 
   Returns:
@@ -112,6 +116,11 @@ def discover(
   data = predictor.data
   facts = facts_lib.known(data, dict.fromkeys(['train', *splits]))
   chosen = facts_lib.base_relations(data) if relations is None else relations
+  plausible = None
+  if type_matching:
+    plausible = plausible_entities.PlausibleEntities(
+      facts, data.vocabulary.num_entities, data.vocabulary.num_relations
+    )
   best = _Best(
     # Twice as many, because up to half of them may be removed as equivalent to
     # better facts.
@@ -125,24 +134,28 @@ def discover(
   ) as bar:
     for relation in chosen:
       for triples, score in _candidates(
-        predictor, facts, int(relation), best, type_matching
+        predictor, facts, int(relation), best, plausible
       ):
         best.add(triples, score)
       bar.update()
   kept = _not_equivalent(best.triples, facts)[:top]
   words = data.vocabulary
+  expected = np.ones(len(kept))
+  if plausible is not None:
+    expected = plausible.of_heads(best.triples[kept])
   return records.Records(
     (
       NewFact(
         (words.entities[head], words.relations[relation], words.entities[tail]),
         score,
-        math.exp(score) / max(known, 1),
+        math.exp(score) / (max(known, 1) * share),
         known,
       )
-      for (head, relation, tail), score, known in zip(
+      for (head, relation, tail), score, known, share in zip(
         best.triples[kept].tolist(),
         best.score[kept].tolist(),
         _known_tails(facts, best.triples[kept]).tolist(),
+        expected.tolist(),
         strict=True,
       )
     ),
@@ -172,7 +185,7 @@ def _candidates(
   facts: facts_lib.Facts,
   relation: int,
   best: _Best,
-  type_matching: bool,
+  plausible: plausible_entities.PlausibleEntities | None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
   """Yields the new facts of a relation that may be among the best.
 
@@ -183,9 +196,13 @@ def _candidates(
   own = facts.of(relation)
   heads: np.ndarray = np.arange(vocabulary.num_entities)
   tails = np.ones(vocabulary.num_entities, dtype=bool)
-  if type_matching:
-    heads = np.unique(own[:, 0])
-    tails = np.isin(np.arange(vocabulary.num_entities), own[:, 2])
+  expected = np.ones(vocabulary.num_entities)
+  if plausible is not None:
+    expected = plausible.heads(relation)
+    heads = np.flatnonzero(expected)
+    tails = plausible.tails(relation)
+    if not tails.any():
+      return
   loops = (own[:, 0] == own[:, 2]).any()
   asked = np.full(len(heads), relation)
   for rows, scores in facts_lib.score(
@@ -195,10 +212,13 @@ def _candidates(
     scores[:, ~tails] = -np.inf
     low = np.searchsorted(own[:, 0], batch[0])
     high = np.searchsorted(own[:, 0], batch[-1], side='right')
-    row = np.searchsorted(batch, own[low:high, 0])
+    known = own[low:high]
+    known = known[np.isin(known[:, 0], batch)]
+    row = np.searchsorted(batch, known[:, 0])
     count = np.bincount(row, minlength=len(batch))
-    scores += np.log(np.maximum(count, 1, dtype=np.float32))[:, None]
-    scores[row, own[low:high, 2]] = -np.inf
+    factor = np.maximum(count, 1) * expected[batch]
+    scores += np.log(factor.astype(np.float32))[:, None]
+    scores[row, known[:, 2]] = -np.inf
     if not loops:
       scores[np.arange(len(batch)), batch] = -np.inf
     row, tail = _select(scores, best)
@@ -227,19 +247,6 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
     scores[scores < level] = -np.inf
   row, column = np.nonzero(scores > -np.inf)
   return row, column
-
-
-def _count_before(values: np.ndarray) -> np.ndarray:
-  """Counts how often each value occurs earlier in the array: int64 [N]."""
-  order = np.argsort(values, kind='stable')
-  ordered = values[order]
-  new = np.ones(len(values), dtype=bool)
-  new[1:] = ordered[1:] != ordered[:-1]
-  starts = np.flatnonzero(new)
-  place = np.arange(len(values)) - starts[np.cumsum(new) - 1]
-  counts = np.empty(len(values), dtype=np.int64)
-  counts[order] = place
-  return counts
 
 
 def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:

@@ -9,7 +9,7 @@ import small
 
 import coke_jax
 from coke_jax.data import graph
-from coke_jax.predict.jobs import discover
+from coke_jax.predict.jobs import discover, plausible_entities
 from coke_jax.predict.jobs import facts as facts_lib
 
 
@@ -29,16 +29,27 @@ def by_hand(
 ):
   """Returns the new facts and their scores, best first."""
   known = small.facts(model.data, 'train', *splits)
+  words = model.data.vocabulary
+  plausible = plausible_entities.PlausibleEntities(
+    facts_lib.known(model.data, dict.fromkeys(['train', *splits])),
+    words.num_entities,
+    words.num_relations,
+  )
   found = []
   for relation in relations:
     own = [fact for fact in known if fact[1] == relation]
-    heads = {fact[0] for fact in own} if type_matching else small.ENTITIES
-    tails = {fact[2] for fact in own} if type_matching else small.ENTITIES
+    heads, tails = dict.fromkeys(small.ENTITIES, 1.0), small.ENTITIES
+    if type_matching:
+      number = words.relations.index(relation)
+      heads = dict(zip(heads, plausible.heads(number), strict=True))
+      tails = list(itertools.compress(tails, plausible.tails(number)))
     loops = any(fact[0] == fact[2] for fact in own)
-    for head in heads:
+    for head, expected in heads.items():
+      if not expected:
+        continue
       _, scores = small.scores_by_hand(model, (head, relation, '?'))
       count = sum(fact[0] == head for fact in own)
-      scores = scores + np.log(max(count, 1))
+      scores = scores + np.log(max(count, 1) * expected)
       for tail in tails:
         fact = (head, relation, tail)
         if fact not in known and (loops or head != tail):
