@@ -62,7 +62,9 @@ def installed(wheel, tmp_path_factory):
   lines = [path for path in sys.path if path.endswith('-packages')]
   lines.append(f'import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))')
   (packages / 'libraries.pth').write_text('\n'.join(lines))
-  pip(f'--python={folder}/bin/python', 'install', '--no-compile', wheel)
+  # Otherwise, an installation of coke_jax among these libraries would be used.
+  options = ('--no-compile', '--ignore-installed')
+  pip(f'--python={folder}/bin/python', 'install', *options, wheel)
   return folder / 'bin'
 
 

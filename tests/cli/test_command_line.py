@@ -396,7 +396,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('damaged run', ['config.json', 'cannot be read']),
     ('predict with nothing', ['{folder}/empty', 'no config.json']),
     ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
-    ('no such input', ['nowhere.tsv', 'no such file']),
+    ('no such input', ['--input=', 'nowhere.tsv', 'an existing file']),
     ('folder as input', ['{folder}', 'cannot be opened']),
     ('bad line', ['questions.tsv:2: ', "'border'", "did you mean 'borders'"]),
     ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
