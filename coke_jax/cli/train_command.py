@@ -65,7 +65,7 @@ def _train(
     run.train_and_evaluate(config, workdir, split=split, minutes=minutes)
     return
   prepared = prepare.prepare(data, progress=True)
-  print(prepared)
+  print(prepared.to_text(counts=False))  # The training prints the counts.
   graph = prepared.graph
   if config is None:
     config = recipes.for_size(graph.vocabulary.num_entities)

@@ -40,8 +40,18 @@ class Prepared:
 
   def __str__(self) -> str:
     """Returns the counts of rows and triples, and the leaks, as tables."""
+    return self.to_text()
+
+  def to_text(self, *, counts: bool = True) -> str:
+    """Returns the reports as tables.
+
+    Args:
+      counts: whether to include the numbers of entities, relations and triples.
+        Default: True.
+    """
     parts = [str(source) for source in self.sources]
-    parts += [self.graph.summary(), leak_table.format_table(self.leaks)]
+    parts += [self.graph.summary()] if counts else []
+    parts += [leak_table.format_table(self.leaks)]
     parts += [f'note: {note}' for note in self.notes]
     return '\n'.join(parts)
 
