@@ -9,7 +9,8 @@ Then finds the most plausible facts that are not in train, and prints the share
 of the first 100 and of the first 1,000 that are in valid or test. Every other
 fact counts as wrong, although some of them are correct and only missing in the
 graph. `random` is the share if the facts were drawn at random from all facts
-that `discover` compares.
+with a known head and a known tail of their relation. With seed 0 and
+`model.num_members = 1`, the shares are .95 and .781, and `random` is .0067.
 """
 
 import argparse
@@ -72,7 +73,10 @@ def measure(
 
 
 def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
-  """Returns the number of facts that are not in train and can be found."""
+  """Returns the number of facts that are not in train and have known ends.
+
+  With `any_type`, all facts that are not in train are counted.
+  """
   total = 0
   for relation in np.unique(graph.train[:, 1]):
     known = np.unique(graph.train[graph.train[:, 1] == relation], axis=0)
