@@ -68,7 +68,7 @@ def settings() -> str:
 
 
 def config_files() -> str:
-  """Returns the page of configs: purpose, and the fields they change."""
+  """Returns the page of configs, with their purpose and changed fields."""
   parts = [
     '# Built-in configs',
     'Each config has the settings for one data set. `coke configs` lists them, '
@@ -208,7 +208,7 @@ def modules() -> dict[str, str]:
 
 
 def _definition(term: str, anchor: str, text: str, notes: str = '') -> str:
-  """Returns an entry of a definition list that links can lead to."""
+  """Returns an entry of a definition list, with an anchor for links."""
   suffix = f', {notes}' if notes else ''
   return f'<span id="{anchor}"></span>{term}{suffix}\n:   {_escape(text)}'
 
@@ -227,7 +227,7 @@ def _escape(text: str) -> str:
 
 
 def _config_docstring(text: str | None) -> str:
-  """Returns a config's docstring, its command as a block of code."""
+  """Returns a config's docstring, with its command as a block of code."""
   assert text is not None, 'every config has a docstring'
   paragraphs = []
   for paragraph in text.strip().split('\n\n'):

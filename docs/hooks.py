@@ -15,7 +15,7 @@ from mkdocs.structure import files as files_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _LINK = re.compile(r'(\]\()((?!\w+:|#)[^)\s#]+)')
-_COPIES = 'copied'  # folder for pictures from outside of docs/
+_COPIES = 'copied'  # The folder of pictures that are not in docs/.
 
 
 def on_config(config: Any) -> Any:
@@ -47,7 +47,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
   """Rewrites the links of a page to files outside of docs/."""
-  # The page's path in the repository, which its links are relative to.
+  # The links of the page are relative to its path in the repository.
   source = generated_pages.SOURCES.get(
     page.file.src_uri, f'docs/{page.file.src_uri}'
   )
