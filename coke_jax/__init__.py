@@ -6,8 +6,9 @@
     model.predict(('France', 'borders', '?'), top=3)
 
 `coke_jax.predict.model` describes the methods of a model.
-`coke_jax.train` trains a model from triples of any form, and
-`coke_jax.training.run` trains one from a config and files.
+`coke_jax.train` trains a model on triples from a file, a data frame or a list.
+`coke_jax.training.run` trains a model from a config and the files that it
+names.
 """
 
 from coke_jax.data.prepare import Prepared, prepare

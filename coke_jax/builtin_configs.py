@@ -24,19 +24,26 @@ def folder() -> pathlib.Path:
 
 
 def path(name: str) -> pathlib.Path | None:
-  """Returns the file of a built-in config, or None if there is none."""
+  """Returns the file of a built-in config, or None for any other name."""
   return folder() / f'{name}.py' if name in names() else None
 
 
 def closest(name: str) -> list[str]:
-  """Returns the two names that are most similar to a name or to a file's name.
+  """Returns the names of the built-in configs that are similar to a name.
 
-  Returns fewer names if fewer are similar.
+  Args:
+    name: a name, or the path of a file, whose name without suffix is compared.
+
+  Returns:
+    At most two names, the most similar name first.
   """
   return vocabulary.closest(pathlib.PurePath(name).stem, names(), 2)
 
 
 def summary(name: str) -> str:
-  """Returns the first line of a built-in config, which names its data set."""
+  """Returns the first docstring line of a built-in config.
+
+  The line names the data set.
+  """
   text = (folder() / f'{name}.py').read_text(encoding='utf-8')
   return (ast.get_docstring(ast.parse(text)) or '').partition('\n')[0]

@@ -8,10 +8,13 @@ from coke_jax import errors
 
 
 def use(folder: str) -> None:
-  """Stores compiled programs in a folder, unless its name is empty.
+  """Makes JAX store compiled programs in a folder.
+
+  Args:
+    folder: the path of the folder. Empty: no program is stored.
 
   Raises:
-    errors.PathError: the folder starts with `~` and the name of no user.
+    errors.PathError: the path starts with `~`, and the home folder is unknown.
   """
   if folder:
     try:

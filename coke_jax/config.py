@@ -56,8 +56,8 @@ def default_config() -> ml_collections.ConfigDict:
   # 'walks' only).
   data.inverse_marker = '**'
   # Maximum number of relations in a training path. Must be 1 for 'triples'. For
-  # 'paths', evaluation also uses longer paths. For 'walks', it is also the
-  # maximum for sampled paths of valid and test. If it is 1, their maximum is 2.
+  # 'paths', evaluation also uses longer paths. For 'walks', the sampled paths
+  # of valid and test have the same maximum, but a maximum of 2 instead of 1.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0
@@ -85,10 +85,10 @@ def default_config() -> ml_collections.ConfigDict:
   # 'bfloat16' with accumulation in float32. Parameters, attention scores, layer
   # norms and softmaxes are always float32.
   model.dtype = 'float32'
-  # Product of the known entity and the query's relations, which is added to the
-  # input at the MASK. 'complex': the complex product, as in ComplEx.
-  # 'rotation': the complex product with relations of modulus 1, as in RotatE.
-  # Empty: nothing is added, as in the paper.
+  # Product of the known entity and the query's relations. It is added to the
+  # input at the MASK, the token in place of the answer. 'complex': the complex
+  # product, as in ComplEx. 'rotation': the complex product with relations of
+  # modulus 1, as in RotatE. Empty: nothing is added, as in the paper.
   model.composition = ''
   # Whether queries for the head use a second embedding of each relation and
   # count positions from the tail, the known entity. Not in the paper.
@@ -106,10 +106,11 @@ def default_config() -> ml_collections.ConfigDict:
   model.output_dropout = 0.0
   # Initial standard deviation of embeddings.
   model.embedding_stddev = 0.02
-  # Initial standard deviation of the relation factors of the composition. It
-  # has no effect without a composition.
+  # Initial standard deviation of the relation factors, the vectors by which the
+  # composition multiplies. It has no effect without a composition.
   model.composition_stddev = 1.0
-  # Initial standard deviation of kernels. 0: 1 / sqrt(size of the input).
+  # Initial standard deviation of the kernels, the matrices of dense layers.
+  # 0: 1 / sqrt(size of the layer's input).
   model.kernel_stddev = 0.02
   # Number of models that are trained side by side from different initial
   # parameters. The score of an entity is the mean of their scores. Time and
@@ -132,8 +133,8 @@ def default_config() -> ml_collections.ConfigDict:
   # Peak learning rate, which is reached after linear warm-up and followed by
   # linear decay to 0.
   train.learning_rate = 5e-4
-  # Factor on the learning rate of embeddings and entity biases. Not in the
-  # paper.
+  # Factor by which the learning rate of embeddings and entity biases is
+  # multiplied. Not in the paper.
   train.embedding_learning_rate_factor = 1.0
   # Fraction of all steps used for the warm-up.
   train.warmup_fraction = 0.1
@@ -141,9 +142,10 @@ def default_config() -> ml_collections.ConfigDict:
   # (epsilon in the paper); the rest is spread evenly over all other entities.
   # 1: no label smoothing.
   train.target_mass = 0.8
-  # Weight of the N3 penalty on the vectors that the composition multiplies and
-  # on the embeddings of answers (Lacroix et al. 2018). It is useful with 0
-  # blocks and without the layer norm on the input. 0, as in the paper: none.
+  # Weight of the N3 penalty (Lacroix et al. 2018): the sum of the cubed moduli
+  # of the vectors that the composition multiplies and of the embeddings of
+  # answers. It is useful with 0 blocks and without the layer norm on the input.
+  # 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
@@ -169,11 +171,11 @@ def default_config() -> ml_collections.ConfigDict:
   # candidates make a step faster if there are tens of thousands of entities.
   # 0, as in the paper: all entities are candidates.
   train.candidates = 0
-  # Number of entities whose logits are computed at a time. In chunks, the
-  # memory does not grow with the batch size times the number of entities. The
-  # loss differs only by rounding, but a step computes a third more products
-  # with the embeddings. 0: in chunks only if the logits of a batch need more
-  # than 1 GiB on a device. -1: never in chunks.
+  # Number of entities in a chunk, if a step computes the logits of one chunk of
+  # entities at a time. With chunks, the memory does not grow with the batch
+  # size times the number of entities. The loss differs only by rounding, but a
+  # step computes a third more products with the embeddings. 0: in chunks only
+  # if the logits of a batch need more than 1 GiB on a device. -1: no chunks.
   train.vocabulary_chunk = 0
   # Number of training steps per call of the compiled function. More steps
   # reduce the overhead of the host (15 % of the time with 12 blocks on a CPU),
@@ -189,9 +191,9 @@ def default_config() -> ml_collections.ConfigDict:
   # end.
   train.validate_every_epochs = 10.0
   # Queries whose MRR chooses the best checkpoint ('triples' only). 'both': all
-  # queries. 'head' or 'tail': the queries for this side. The value can also
-  # contain a relation. For example, 'tail borders' selects the queries for the
-  # tails of the relation `borders`.
+  # queries. 'head' or 'tail': the queries for this side. A relation can follow.
+  # For example, 'tail borders' selects the queries for the tails of the
+  # relation `borders`.
   train.choose_by = 'both'
   # Stop the training after this many validations in a row without a better
   # metric. 0: never stop early.
@@ -226,8 +228,9 @@ def default_config() -> ml_collections.ConfigDict:
 def describe() -> list[tuple[str, str, str]]:
   """Returns the field, default and description of every setting.
 
-  They are read from the source of `default_config`. The description is the
-  comment directly above the assignment. The default is the assigned expression.
+  The source of `default_config` provides them. The description of a setting is
+  the comment directly above its assignment. The default is the assigned
+  expression.
   """
   fields, comment = [], []
   for line in inspect.getsource(default_config).splitlines():

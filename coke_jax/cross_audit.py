@@ -1,8 +1,8 @@
 """Audits facts with models that were not trained on them.
 
 A model gives many wrong facts a high probability, because it was trained on
-them. With folds, the facts are divided into k parts. For each part, a model is
-trained without it, and scores the facts of this part.
+them. So the facts are divided into parts, the folds. For each fold, a model is
+trained on the facts of the other folds and scores the facts of the fold.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ def audit(
   Args:
     workdir: the work folder of a finished run for link prediction.
     folds: the number of models, at least 2. See `data.folds.assign`.
-    seed: the seed of the division into folds.
+    seed: the random seed of the division into folds.
     folder: the folder of the trainings. Default: a folder in `workdir`, whose
       name contains the number of folds and the seed.
     **options: arguments of `Model.audit`, such as `top`.
@@ -71,10 +71,11 @@ def judges(
   seed: int = 0,
   folder: str | os.PathLike[str] | None = None,
 ) -> Iterator[audit_lib.Judge]:
-  """Trains the model of each fold, for `Model.audit`.
+  """Trains the model of each fold, as a judge for `Model.audit`.
 
-  Nothing is trained before the first judge is taken, so `Model.audit` can check
-  its arguments first.
+  A judge is a model with the facts that it scores. No training starts before
+  the caller requests the first judge, so `Model.audit` can check its arguments
+  first.
 
   Args:
     model: the model of the run.
@@ -100,7 +101,7 @@ def judges(
   fold_of_fact = folds_lib.assign(
     facts.triples, facts.split == graph_lib.SPLITS.index('train'), folds, seed
   )
-  # The fold of each line of the training split, which may repeat a fact.
+  # Find the fold of each line of the training split. Lines may repeat a fact.
   finder = grouping.RowFinder(facts.triples)
   fold_of_group = np.empty(finder.num_groups, dtype=np.int64)
   fold_of_group[finder.group] = fold_of_fact

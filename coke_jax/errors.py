@@ -11,7 +11,7 @@ class CokeError(Exception):
 
 
 class PathError(CokeError, ValueError):
-  """A path that cannot exist, for example because it contains NUL."""
+  """A path that cannot exist, such as one with a NUL character."""
 
 
 class NonFiniteError(CokeError, FloatingPointError):

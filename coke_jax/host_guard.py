@@ -1,16 +1,17 @@
 """A small process that prints why its parent process was aborted.
 
-If process 0 of several is killed, JAX aborts all other processes at once,
-without a chance to print a message. So each of them has a guard process, which
-survives.
+If several processes train together and process 0 is killed, JAX aborts all
+other processes at once, before they can print a message. So each of the other
+processes starts a guard process, which survives and prints the message.
 """
 
 import contextlib
 import subprocess
 import sys
 
-# Before a normal end, the parent sends a byte. If no byte arrives, the guard
-# tests whether the coordinator in process 0 still exists.
+# Before a normal end, the parent sends a byte. If the parent ends without a
+# byte, the guard tests whether the coordinator, JAX's service in process 0,
+# still exists.
 _PROGRAM = """
 import socket, sys
 if not sys.stdin.buffer.read(1):
@@ -23,15 +24,15 @@ if not sys.stdin.buffer.read(1):
 
 
 class Guard:
-  """The guard process of this process."""
+  """Starts and ends the guard process of this process."""
 
   def __init__(self, coordinator: str, message: str):
     """Starts the guard process.
 
     Args:
       coordinator: address and port of the coordinator in process 0.
-      message: what to print if this process ends without `dismiss` and the
-        coordinator no longer exists.
+      message: the text to print if this process ends without a call of
+        `dismiss` and the coordinator no longer exists.
     """
     self._process = subprocess.Popen(
       [sys.executable, '-E', '-S', '-c', _PROGRAM, coordinator, message],
@@ -40,7 +41,7 @@ class Guard:
     )
 
   def dismiss(self) -> None:
-    """Ends the guard process. It prints nothing."""
+    """Ends the guard process without a message."""
     with contextlib.suppress(OSError, ValueError):
       assert self._process.stdin is not None
       self._process.stdin.write(b'.')

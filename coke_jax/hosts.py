@@ -1,12 +1,12 @@
 """Connects the processes of one training, on one or several hosts.
 
-JAX's distributed runtime starts the processes and provides a key-value store.
+JAX's distributed runtime connects the processes and provides a key-value store.
 Process 0 reads and writes all files. If a process is lost, the others would
 wait for it forever. So two threads in each process detect lost processes.
 `_talk` increases a counter in the store and reads the counters of the others.
-`_judge` ends the process if another process has failed, has been stopped by a
-signal, or has not counted for `_LOST_SECONDS`. If process 0 is killed, JAX
-aborts the others. `host_guard` then prints the reason.
+`_judge` ends its process if another process has failed, has been stopped by a
+signal, or has not increased its counter for `_LOST_SECONDS`. If process 0 is
+killed, JAX aborts the others. `host_guard` then prints the reason.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from coke_jax import errors, host_guard
 
 _LOST_SECONDS = 40.0
 _POLL_SECONDS = 1.0
-_LEAVE_SECONDS = 15.0  # for the other processes to read why this one ends
+_LEAVE_SECONDS = 15.0  # maximum time that process 0 waits for the others
 _DAY = 24 * 3600 * 1000  # milliseconds
 _CONTINUE = (
   'train again with the same command, on any number of hosts, to continue from '
@@ -39,13 +39,13 @@ class HostError(errors.CokeError, RuntimeError):
 
 
 class _Group:
-  """The processes of this training. Default: only this one."""
+  """The processes of this training. Default: only this process."""
 
   num_processes = 1
   process_id = 0
   client: Any = None
   names: tuple[str, ...] = ()
-  calls = 0  # of `broadcast` and `wait_for_all`: equal in all processes
+  calls = 0  # calls of `broadcast` and `wait_for_all`, equal in all processes
 
 
 def num_processes() -> int:
@@ -59,12 +59,12 @@ def is_main() -> bool:
 
 
 def broadcast(value: Any = None) -> Any:
-  """Returns the value that process 0 passes, in all processes.
+  """Returns, in all processes, the value that process 0 passes.
 
   All processes must call this function and `wait_for_all` in the same order.
 
   Args:
-    value: JSON data. Only that of process 0 is used.
+    value: JSON data. Only the value of process 0 is used.
   """
   if _Group.num_processes == 1:
     return value
@@ -91,15 +91,15 @@ def joined(
 
   If the block raises an error in one process, all other processes end with exit
   status 1 and print this error. If a signal stops one process, all others end
-  with the exit status of this signal.
+  with the exit status of this signal. Without arguments, JAX detects the
+  cluster (a TPU pod, Slurm or Open MPI). Without a cluster, this process is the
+  only one.
 
   Args:
     coordinator: address of process 0 and a free port there, such as
       `10.0.0.1:1234`.
     num_processes: number of processes.
     process_id: number of this process, from 0.
-      Default of all three: the values of the cluster that JAX detects (TPU
-      pods, Slurm, Open MPI). If there is no cluster, a single process.
 
   Raises:
     HostError: the arguments are not valid, or the processes cannot be
@@ -114,7 +114,7 @@ def joined(
     wait_for_all()
   except BaseException as error:
     if isinstance(error, jax.errors.JaxRuntimeError):
-      # Probably the consequence of a lost process, which `_judge` will find.
+      # Probably, a process was lost. Then `_judge` ends this process meanwhile.
       time.sleep(_LOST_SECONDS + 5 * _POLL_SECONDS)
     watch.announce(str(error), getattr(error, 'exit_status', 1))
     watch.leave()
@@ -125,7 +125,7 @@ def joined(
 
 
 def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
-  """Connects the processes. Returns False if there is only one."""
+  """Connects the processes. Returns False if there is only one process."""
   given = (bool(coordinator), num_processes > 0, process_id >= 0)
   if any(given):
     if not all(given):
@@ -185,7 +185,7 @@ def _cluster_size() -> int:
     detect = clusters.ClusterEnv.auto_detect_unset_distributed_params
     found = detect(None, None, None, None, None, 60)
     return int(found[1] or 1)
-  except Exception as error:  # A private function of JAX, and the network.
+  except Exception as error:  # The private function may raise any error.
     logging.warning('no cluster was detected: %s', error)
     return 1
 
@@ -195,15 +195,15 @@ def _describe(process_id: int) -> str:
 
 
 class _Watch:
-  """The two threads of this process, and its guard."""
+  """Detects lost processes with two threads and a guard process."""
 
   def __init__(self) -> None:
     self._over = threading.Event()
     self._counters: dict[int, str] = {}
     now = time.monotonic()
     self._changed = dict.fromkeys(range(_Group.num_processes), now)
-    self._answered = now
-    self._ends: dict[int, tuple[str, int]] = {}
+    self._answered = now  # the time of the last answer of the store
+    self._ends: dict[int, tuple[str, int]] = {}  # reason and exit status
     self._left: set[int] = set()
     self._guard: host_guard.Guard | None = None
     if not is_main():
@@ -218,11 +218,11 @@ class _Watch:
       threading.Thread(target=function, daemon=True).start()
 
   def announce(self, text: str, status: int) -> None:
-    """Tells the other processes why this one ends."""
+    """Stores the reason and the exit status, which the other processes read."""
     self._set('ends', json.dumps([text, status]))
 
   def leave(self) -> None:
-    """Stops watching. Process 0 waits for the others, which it would abort."""
+    """Stops watching. Process 0 first waits, as its end aborts the others."""
     self._set('left', '')
     end = time.monotonic() + _LEAVE_SECONDS
     while is_main() and time.monotonic() < end:
@@ -236,11 +236,11 @@ class _Watch:
 
   def _set(self, kind: str, value: str) -> None:
     key = f'coke_jax/watch/{kind}/{_Group.process_id}'
-    with contextlib.suppress(Exception):  # Process 0 has already left.
+    with contextlib.suppress(Exception):  # Process 0 may have left already.
       _Group.client.key_value_set(key, value, allow_overwrite=True)
 
   def _read(self) -> None:
-    """Reads what the processes have set."""
+    """Reads the values that all processes have stored with `_set`."""
     try:
       pairs = _Group.client.key_value_dir_get('coke_jax/watch/')
     except Exception:  # JAX documents no exception types.
@@ -275,7 +275,7 @@ class _Watch:
           self._end(f'error: {name} ended: {text}', status)
       now = time.monotonic()
       if now - self._answered > _LOST_SECONDS:
-        # The store is in process 0.
+        # The store has not answered, and it is in process 0.
         self._end_without(0)
       for process_id, changed in self._changed.items():
         lost = self._answered - changed > _LOST_SECONDS
@@ -290,7 +290,7 @@ class _Watch:
     )
 
   def _end(self, text: str, status: int) -> NoReturn:
-    """Ends this process, whose main thread may wait for another process."""
+    """Ends this process, even if its main thread waits for another process."""
     self._set('left', '')
     if self._guard is not None:
       self._guard.dismiss()

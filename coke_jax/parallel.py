@@ -3,8 +3,8 @@
 The state is copied to every device with unchanged shapes. A batch is split into
 one piece per device. On each device, the function receives one piece. The
 results are combined with `sum_over_devices`. Only this module uses pmap and
-meshes. If there are several processes, see `hosts`, all of them call the
-functions here in the same order, each with its own rows of a batch.
+meshes. If there are several processes (see `hosts`), all of them must call the
+functions of this module in the same order, each with its own rows of a batch.
 """
 
 import functools
@@ -66,7 +66,7 @@ def num_devices() -> int:
 
 
 def own_devices() -> np.ndarray:
-  """Returns the positions of this process's devices among all: int64 [n]."""
+  """Returns this process's devices, as positions among all: int64 [n]."""
   check_process()
   return np.flatnonzero(
     [device.process_index == jax.process_index() for device in jax.devices()]
@@ -111,9 +111,9 @@ def map_devices(
       Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
       pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
-    state_axes: a tree like `state`, 0 for leaves from `place_rows`, else None.
-      Default: None for all leaves.
-    result_axes: the same for `replicated`.
+    state_axes: a tree like `state`, with 0 for leaves from `place_rows` and
+      None for all other leaves. Default: None for all leaves.
+    result_axes: a tree like `replicated`, with the same values.
 
   Returns:
     A function of a replicated state, a batch from `shard`, and `extra`.
@@ -145,7 +145,7 @@ def map_devices(
 def sum_over_devices(tree: Any) -> Any:
   """Sums each leaf over all devices. Works only inside `map_devices`."""
   if jax.lax.axis_size(_AXIS) == 1:
-    return tree  # XLA on a CPU would copy each leaf.
+    return tree  # On a CPU, XLA would copy each leaf for a sum.
   return jax.lax.psum(tree, _AXIS)
 
 
@@ -161,7 +161,7 @@ def exchange_over_devices(x: jax.Array) -> jax.Array:
     x: [devices, ...], of the same shape on all devices.
 
   Returns:
-    [devices, ...], the rows that this device received, by sender.
+    [devices, ...]. Row i is the row that device i sent to this device.
   """
   return jax.lax.all_to_all(x, _AXIS, 0, 0)
 
@@ -227,8 +227,8 @@ def broadcast(tree: Any) -> Any:
     array = np.ascontiguousarray(leaf).reshape(-1)
     if not array.size:
       return np.asarray(leaf)
-    # JAX adds the arrays of all processes, which are 0 except in process 0.
-    # As bytes, they cannot change.
+    # JAX sums the arrays of all processes, replaced by zeros except in process
+    # 0. As a sum of floats, -0.0 would become 0.0, but bytes cannot change.
     sent = multihost_utils.broadcast_one_to_all(array.view(np.uint8))
     return np.asarray(sent).view(array.dtype).reshape(leaf.shape)
 

@@ -1,7 +1,7 @@
-"""Settings that gave the best results per minute. They differ from the paper.
+"""Recipes: settings that gave the best results for their training time.
 
-`docs/learning.md` contains the measurements. `config.default_config` returns
-the paper's settings.
+They differ from the paper's settings, which `config.default_config` returns.
+`docs/learning.md` contains the measurements.
 """
 
 import ml_collections
@@ -21,9 +21,9 @@ def one_block() -> ml_collections.ConfigDict:
   """Returns the recipe for graphs with up to about ten thousand entities.
 
   The model has one block instead of twelve. It adds the complex product of the
-  known entity and the relations to the input at the MASK, and uses strong
-  dropout on the input. The learning rate of embeddings is ten times that of the
-  other parameters.
+  known entity and the relations to the input at the MASK, the token in place of
+  the answer. It uses strong dropout on the input. The learning rate of
+  embeddings is ten times that of the other parameters.
   """
   config = _common()
   model, train = config.model, config.train
@@ -44,7 +44,7 @@ def factorization() -> ml_collections.ConfigDict:
 
   The model has no blocks: it is ComplEx with the N3 penalty (Lacroix et al.
   2018), trained with Adagrad. A step only updates embeddings that its batch
-  uses. If there is about an hour, `one_block_of_many_entities` can be better.
+  uses. In about an hour, `one_block_of_many_entities` can reach better results.
   """
   config = _common()
   _set_many_entities(config)
@@ -97,7 +97,7 @@ def paths() -> ml_collections.ConfigDict:
 
 
 def _set_many_entities(config: ml_collections.ConfigDict) -> None:
-  """Makes a step cheap: the softmax ranges over a sample of the entities."""
+  """Makes a step fast, mainly by a softmax over a sample of the entities."""
   config.model.dtype = 'bfloat16'
   config.train.batch_size = 512
   config.train.candidates = 4096

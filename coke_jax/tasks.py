@@ -180,7 +180,7 @@ def build_model(
   vocabulary: vocabulary_lib.Vocabulary,
   max_length: int = 3,
 ) -> ensemble.Encoder:
-  """Builds the encoder or ensemble that a config describes, not its parameters.
+  """Builds the encoder or ensemble that a config describes, without parameters.
 
   Args:
     config: valid settings.
@@ -221,7 +221,7 @@ def build_model(
 def build_placement(
   config: ml_collections.ConfigDict, model: ensemble.Encoder
 ) -> placement.Placement:
-  """Returns how the parameters of a model are distributed over the devices.
+  """Returns the distribution of a model's parameters over the devices.
 
   Args:
     config: valid settings.

@@ -56,7 +56,7 @@ def answer(
       completely or not at all.
     format: `tsv` or `jsonl`.
     top: the maximum number of answers per question.
-    restriction: filters the answers.
+    restriction: the conditions that the answers must meet.
 
   Returns:
     The number of questions, and the number of questions without an answer.

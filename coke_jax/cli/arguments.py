@@ -1,4 +1,4 @@
-"""Parses the command line, and writes hints."""
+"""Parses the command line, and adds hints to error messages."""
 
 import contextlib
 import os
@@ -26,12 +26,12 @@ _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
 
 
 def prepare(argv: list[str]) -> list[str]:
-  """Reorders the arguments as `ml_collections.config_flags` requires.
+  r"""Reorders the arguments as `ml_collections.config_flags` requires.
 
   `--config` is moved before its overrides. The name of a built-in config is
   replaced by the path of its file. Without `--config`, the settings of an
   existing `--workdir` are used. Dashes in flag names become underscores. In the
-  delimiters of data files, the escape for a tab becomes a tab.
+  flags for delimiters of data files, `\t` becomes a tab.
 
   Args:
     argv: the program and its arguments, after `subcommands.expand`.
@@ -59,7 +59,8 @@ def prepare(argv: list[str]) -> list[str]:
     rest.append(argument)
     if match := _WORKDIR.match(argument):
       saved = match[1] or (arguments[0] if arguments else '')
-  with contextlib.suppress(errors.PathError):  # `missing_config` raises it.
+  # Ignore a path that is not valid here. `missing_config` reports it.
+  with contextlib.suppress(errors.PathError):
     if not config and saved and workdir_lib.Workdir(saved).exists:
       config = [f'--config={_SAVED}:{saved}']
   return [program, *config, *rest]
@@ -102,11 +103,11 @@ def parse_flags(argv: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def flushed_output() -> Iterator[None]:
-  """Flushes standard output at the end, and exits without a traceback.
+  """Flushes standard output at the end of a `with` block.
 
-  If the reader of standard output has ended, as with `| head`, the exit status
-  is that of a program that SIGPIPE ended. If the output cannot be written,
-  prints an error, and the exit status is 1.
+  Exits without a traceback if the output cannot be written. If its reader has
+  ended, as with `| head`, the exit status is 128 + SIGPIPE. Otherwise prints an
+  error, and the exit status is 1.
   """
   try:
     try:
@@ -131,15 +132,14 @@ def missing_config(workdir: str, expected: str = '--config') -> str:
   """Returns the error message for a command line without settings.
 
   Args:
-    workdir: the value of --workdir, which contains no run.
-    expected: the flags that could be given instead of an existing --workdir.
-      Empty: none.
+    workdir: the value of --workdir: empty, or a folder without a run.
+    expected: the flags that can replace an existing --workdir. Empty: none.
 
   Raises:
     errors.PathError: `workdir` is not a valid path.
   """
   if workdir:
-    _ = workdir_lib.Workdir(workdir).exists  # Raises the error.
+    _ = workdir_lib.Workdir(workdir).exists  # Raises PathError.
     message = (
       f'{workdir}: no config.json: expected a folder written by training'
     )
@@ -182,7 +182,8 @@ def _missing_file(argument: str) -> str | None:
   hint = f' (did you mean --config={" or ".join(near)}?)' if near else ''
   return (
     f'--config={match[1]}: {kind}: expected a file with get_config(), or the '
-    f'name of a built-in config{hint}\nThe command "coke configs" lists them.'
+    f'name of a built-in config{hint}\nThe command "coke configs" lists the '
+    'built-in configs.'
   )
 
 

@@ -10,17 +10,17 @@ class Command(NamedTuple):
   Attributes:
     function: called as `function(config, workdir, **flags)`. The arguments are
       the settings, the path of the work folder, and the values of the flags
-      that the mode uses.
+      that the command uses.
     help: the text for `--help`. Its first sentence is shown in the list of
       commands.
     examples: command lines for `--help`.
-    needs_config: whether the settings must be given, by --config or by an
-      existing --workdir. If false, `config` can be None and `workdir` can be
-      empty. Default: True.
+    needs_config: whether --config or an existing --workdir must provide the
+      settings. If false, `config` can be None and `workdir` can be empty.
+      Default: True.
     positional: the flag whose value can be written directly after the command,
       without the name of the flag. Default: --workdir. Empty: none.
-    common: those of the flags --config and --workdir that the command uses and
-      that its help lists. Default: --workdir.
+    common: the names of the flags among --config and --workdir that the command
+      uses and its help lists. Default: --workdir.
   """
 
   function: Callable[..., Any]

@@ -1,8 +1,9 @@
-"""The commands, such as `coke predict`, which `--mode=predict` also selects.
+"""The table of the commands.
 
-To add a command, write a function in a module of this package and add an entry
-to `COMMANDS`. For each flag that the function uses, add the mode to the flag's
-entry in `flags.TABLE`.
+The name of a command is also its *mode*: `coke predict` and
+`coke --mode=predict` run the same command. To add a command, write a function
+in a module of this package and add an entry to `COMMANDS`. For each flag that
+the function uses, add the mode to the flag's entry in `flags.TABLE`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Commands that use data only and no model."""
+"""Commands that use data, but no model."""
 
 import os
 import pathlib

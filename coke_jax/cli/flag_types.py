@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-  """A command-line flag and the modes that use it.
+  """A command-line flag and the modes, the names of commands, that use it.
 
   Attributes:
     name: the flag's name, written with underscores. The functions in
@@ -19,7 +19,7 @@ class Flag:
     choices: the allowed values. Default: any value of the type.
     notes: modes -> a further text for `--help` that is true only for these
       modes.
-    defaults: mode -> its default value, for modes that have another one.
+    defaults: mode -> its default value, for modes in which it is not `default`.
     is_path: whether the value can be the path of a file or folder.
   """
 

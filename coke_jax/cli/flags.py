@@ -56,9 +56,10 @@ TABLE = (
     'minutes',
     ('train',),
     0.0,
-    'Time for a new run, in minutes. The steps are timed first. Then the '
-    'numbers of epochs and of models that are trained side by side are chosen '
-    'for this time. 0: the settings of --config are used.',
+    'Time for a new run, in minutes. Some training steps are timed first. '
+    'Then the number of epochs, and the number of models that are trained side '
+    'by side, are chosen to fit this time. 0: the settings of --config are '
+    'used.',
   ),
   Flag(
     'input',
@@ -221,7 +222,7 @@ def values(mode: str) -> dict[str, Any]:
 
   Raises:
     FlagError: a flag was given that the mode does not use.
-    errors.PathError: a path starts with `~` and the name of no user.
+    errors.PathError: a path starts with `~`, and the home folder is unknown.
   """
   unused = [
     f'{flag.typed} cannot be used with {mode}: expected '

@@ -22,15 +22,15 @@ TABLE = (
     'num_processes',
     _MODES,
     0,
-    'Number of processes that train together. Default: that of the cluster, or '
-    'else 1.',
+    'Number of processes that train together. Default: the number in the '
+    'cluster, or 1 without a cluster.',
   ),
   flag_types.Flag(
     'process_id',
     _MODES,
     -1,
     'Number of this process, from 0. Process 0 reads and writes all files. '
-    'Default: that of the cluster.',
+    'Default: the number of this process in the cluster.',
   ),
 )
 

@@ -1,4 +1,4 @@
-"""Commands that print information about the program: configs, completion."""
+"""The command that prints information about the built-in configs."""
 
 import os
 

@@ -41,8 +41,8 @@ TABLE = (
     'new_only',
     ('predict', 'relations'),
     False,
-    'Leave out known answers: those that complete a fact of the train, valid '
-    'or test split.',
+    'Leave out known answers, which complete a fact of the train, valid or '
+    'test split.',
   ),
   flag_types.Flag(
     'exclude_own',

@@ -25,7 +25,7 @@ def serve(
   port: int,
   token_file: str,
 ) -> None:
-  """Answers requests until SIGTERM or SIGINT. Then answers those that wait."""
+  """Answers requests until SIGTERM or SIGINT, then answers waiting requests."""
   try:
     from coke_jax.serve import server
   except ImportError as error:
@@ -35,7 +35,8 @@ def serve(
   checks.trained_workdir(config, workdir)
   options = server.Options(host=host, port=port, token=_token(token_file))
   # The watch of `main` would end the process if the waiting requests took
-  # longer than a few seconds. It handles a second signal.
+  # longer than a few seconds. So a watch here handles the first signal. While
+  # the requests are answered, the watch of `main` handles a second signal.
   with (
     server.Server(workdir, options) as running,
     interruption.Watch('answering the waiting requests') as watch,
@@ -50,7 +51,7 @@ def serve(
 
 
 def _token(path: str) -> str:
-  """Reads a token from a file. Empty if there is no file."""
+  """Reads the token from a file. Returns '' if `path` is empty."""
   if not path:
     return ''
   try:

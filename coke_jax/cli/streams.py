@@ -12,7 +12,7 @@ from coke_jax.data import atomic_files
 
 
 class _StandardOutput(io.FileIO):
-  """Raises errors that name the stream."""
+  """Writes to standard output, and names the stream in error messages."""
 
   def write(self, data: Any) -> int:
     """Writes bytes and returns their number."""
@@ -21,7 +21,10 @@ class _StandardOutput(io.FileIO):
 
 
 class _StandardError(io.FileIO):
-  """Drops text that cannot be written, for example because a disk is full."""
+  """Writes to standard error.
+
+  Drops text that cannot be written, for example because a disk is full.
+  """
 
   def write(self, data: Any) -> int:
     """Writes bytes and returns their number."""
@@ -71,17 +74,18 @@ def on_terminal(output: str) -> bool:
 def prepare() -> None:
   """Replaces `sys.stdout` and `sys.stderr`, and opens missing descriptors.
 
-  A character that the encoding of a stream lacks is written as an escape. If
-  standard error is closed or full, messages are dropped and the program
-  continues. If standard output is full, the error message names standard
-  output. If standard output is closed, `sys.stdout` stays None.
+  A character that the encoding of a stream lacks is written as a backslash
+  escape. If standard error is closed or its disk is full, messages are dropped
+  and the program continues. If the disk of standard output is full, the error
+  message names standard output. If standard output is closed, `sys.stdout`
+  stays None.
   """
   for descriptor in (0, 1, 2):
     try:
       os.fstat(descriptor)
     except OSError:
-      # Otherwise the next file would get this number, and libraries that write
-      # to standard error would write into that file.
+      # Otherwise the next opened file would get this descriptor. For example,
+      # libraries that write to standard error would write into the file.
       os.open(os.devnull, os.O_RDWR)
   if sys.stdout is not None:
     sys.stdout.flush()

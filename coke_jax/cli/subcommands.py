@@ -28,7 +28,7 @@ def expand(
     flag.
 
   Raises:
-    flags.FlagError: there is no such command, or --mode is given, too.
+    flags.FlagError: there is no such command, or --mode is also given.
   """
   program, *arguments = argv
   if not arguments or arguments[0].startswith('-'):

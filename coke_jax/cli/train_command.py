@@ -23,13 +23,13 @@ def train(
   num_processes: int = 0,
   process_id: int = -1,
 ) -> None:
-  """Trains in a work folder, or continues a run there, and evaluates it.
+  """Trains in a work folder, or continues a run there. Then evaluates a split.
 
   Args:
     config: the settings. Default: the recipe for the number of entities in
       `data`.
-    workdir: the path of the work folder. Empty, with `data`: `runs/<name of the
-      data>`.
+    workdir: the path of the work folder. If it is empty and `data` is given:
+      `runs/<name of the data>`.
     split: the split to evaluate.
     minutes: the time for a new run. If it is 0, a run has the number of epochs
       in `config`.

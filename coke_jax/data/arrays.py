@@ -39,8 +39,8 @@ def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
       `inverse`: the index of the inverse of each relation.
       `<split> <field>`, for example `train source`: each field of each
         split's `paths.PathSet`.
-      `<split> deduction`: whether each path is by deduction, for the splits in
-        `data.deduction`.
+      `<split> deduction`: whether each path is a path by deduction (see the
+        module `deduction`), for the splits in `data.deduction`.
   """
   if isinstance(data, graph_lib.KnowledgeGraph):
     return {split: data.split(split) for split in graph_lib.SPLITS}

@@ -19,8 +19,8 @@ class TrainingSet:
 
   All rows of a batch have the same number of tokens, so no computation is spent
   on padding tokens. All batches of a length have the shape [batch_size,
-  length]. If there are too few rows for the last batch of a length, it is
-  filled with padding rows. These have no answers and no weight in the loss.
+  length]. If there are too few rows for the last batch of a length, the batch
+  is filled with padding rows, which have no answers and no weight in the loss.
 
   Attributes:
     queries: the training data. Each answer of a row is one training instance.
@@ -28,16 +28,17 @@ class TrainingSet:
     pad_id: the token id of PAD.
     seed: the order of the rows in an epoch depends on the seed and the number
       of the epoch.
-    chunk_size: the number of consecutive batches with the same length. They can
-      be sent to the devices in one call. The last chunk of a length can be
-      smaller. Default: 1.
+    chunk_size: the number of consecutive batches with the same length. Such a
+      chunk can be sent to the devices in one call. The last chunk of a length
+      can be smaller. Default: 1.
     answer_weight: float32 [N]. Each answer of row i has the weight
       `answer_weight[i]` in the loss. Default: 1 for every row.
     num_candidates: the number of entities in the softmax of a batch, see
       `candidates`. Default: 0, which means all entities.
     num_entities: V. It is only used to sample candidates.
-    own_rows: int64 [b], the rows of every batch that `epoch` yields, for one of
-      several processes that share a batch. Default: all rows.
+    own_rows: int64 [b], the rows of every batch that this process uses, if
+      several processes share a batch. `epoch` yields only these rows. Default:
+      all rows.
   """
 
   queries: queries_lib.Queries
@@ -123,7 +124,7 @@ class TrainingSet:
       if not self.num_candidates:
         yield self._batch(length, chosen, self.own_rows)
         continue
-      # All processes sample the same candidates, because they use all rows.
+      # Sample from all rows, so that all processes get the same candidates.
       batch = self._batch(length, chosen)
       sampled = candidates_lib.sample_candidates(
         batch['answers'],

@@ -1,4 +1,4 @@
-"""Files that cache parsed data sets, so that their files are parsed once."""
+"""Caches parsed data sets, so that their text files are parsed only once."""
 
 import hashlib
 import logging
@@ -25,8 +25,8 @@ def read(
   """Reads a cache file, or parses the data set and writes the cache file.
 
   If the cache file is damaged, a warning is logged and the file is replaced. If
-  it cannot be written, a warning is logged. Several processes can use the same
-  file at once.
+  the cache file cannot be written, a warning is logged. Several processes can
+  use the same file at once.
 
   Args:
     cache: the cache file. Its name should contain a `content_key`.
@@ -41,7 +41,7 @@ def read(
     return _load(cache, name, kind)
   except FileNotFoundError:
     pass
-  except Exception as error:  # The files are parsed after any error.
+  except Exception as error:  # After any error, the text files are parsed.
     _logger.warning('%s: damaged and will be replaced: %s', cache, error)
   data = parse()
   try:
@@ -52,7 +52,7 @@ def read(
 
 
 def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
-  """Returns a SHA-256 of the content of files and of how they are parsed.
+  """Returns a SHA-256 of the content of files and of their line format.
 
   Args:
     layout: the version of the cache format, and the format of the lines.

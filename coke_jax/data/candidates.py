@@ -32,7 +32,8 @@ def sample_candidates(
       than a quarter of the candidates would be sampled entities, the number is
       doubled. It never exceeds V.
     generator: draws the sample.
-    known: int32 [..], ids of entities that are also candidates. Default: none.
+    known: int32 [..], ids of other entities that must be candidates. Default:
+      none.
 
   Returns:
     A dictionary of:
@@ -54,7 +55,7 @@ def sample_candidates(
   weight = np.ones(size, np.float32)
   if len(sampled):
     weight[len(distinct) :] = (num_entities - len(distinct)) / len(sampled)
-  # A search, because a table of all entities would be slower with millions.
+  # With millions of entities, a search is faster than a table of all entities.
   index = np.searchsorted(distinct, answers).astype(np.int32)
   return {
     'candidates': np.concatenate([distinct, sampled]).astype(np.int32)[None],

@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# The decompressed content may have MAX_EXPANSION times the size of the file, or
-# ALWAYS_ALLOWED_BYTES if that is more. Files of labels usually expand to 3 to
-# 20 times their size.
+# The decompressed content may have MAX_EXPANSION times the size of the file,
+# and always ALWAYS_ALLOWED_BYTES. Files of labels usually expand to 3 to 20
+# times their size.
 MAX_EXPANSION = 200
 ALWAYS_ALLOWED_BYTES = 1 << 26
 _MAX_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs a quarter of it

@@ -87,7 +87,7 @@ def fetch(address: str, path: pathlib.Path, max_bytes: int = 0) -> None:
   Raises:
     OSError, http.client.HTTPException: the address cannot be read, or the file
       cannot be written.
-    ValueError: the file is larger than that, or has fewer bytes than announced.
+    ValueError: the file has more than `max_bytes`, or not the announced size.
   """
   most = max_bytes or MAX_BYTES
   with (

@@ -15,8 +15,9 @@ def assign(
   The model of a fold is trained without the facts of the fold. So all entities
   and relations of the fold should also occur in other training facts. For this
   reason, the first two training facts of an entity or relation are put into
-  different folds. With two or three folds, this is not always possible. Then
-  training facts whose entity or relation would be missing are in no fold.
+  different folds. This is impossible if there is only one such fact, and
+  sometimes with two or three folds. Then all training facts of the entity or
+  relation are in no fold.
 
   Equal facts, and (h, r, t) and (t, r, h), are in the same fold.
 
@@ -30,7 +31,7 @@ def assign(
     int64 [N], from 0 to folds - 1, or `ALWAYS`.
 
   Raises:
-    text_files.DataError: a number is too small.
+    text_files.DataError: `folds` is below 2, or `seed` is negative.
   """
   if folds < 2 or seed < 0:
     raise text_files.DataError(
