@@ -47,8 +47,8 @@ class ContextualMap:
       group.
     silhouette_joined: the mean silhouette when a relation and its inverse
       count as one group. None if there is only one such group.
-    mirrored_pairs: the number of pairs of points whose triples are (s, r, o)
-      and (o, r', s).
+    mirrored_pairs: the number of pairs of points whose triples are (h, r, t)
+      and (t, r', h), for any relations r and r'.
     mirrored_distance: the median distance between the two hidden states of a
       mirrored pair, divided by the median distance between any two hidden
       states. None if there are no mirrored pairs.
@@ -212,7 +212,7 @@ def to_json(
 
 
 def _mirrored(triples: np.ndarray) -> np.ndarray:
-  """Returns the pairs of rows whose triples are (s, r, o) and (o, r', s).
+  """Returns the pairs of rows whose triples are (h, r, t) and (t, r', h).
 
   The result is int64 [pairs, 2], indices of `triples`.
   """

@@ -16,11 +16,8 @@ NUMBER_SIZE = 0.04
 _MARKERS = 'os^Dv*Xp<P>h'
 _RELATION_MARKERS = 'o^'
 _POINT_SIZE = 40
-_SIZES = {
-  '*': 80,
-  'X': 50,
-  'P': 50,
-}  # of markers that look too small in _POINT_SIZE
+# Sizes of the markers that would look too small with _POINT_SIZE.
+_SIZES = {'*': 80, 'X': 50, 'P': 50}
 _NEUTRAL = '#666666'  # the colour of relation markers in the legend
 _LEGEND_WIDTH = 46  # maximum number of characters in a line
 _LEGEND_LINES = 2  # maximum number of lines of a name
@@ -40,15 +37,15 @@ _OFFSETS = np.array(
 def draw(numbers: dict[str, Any]) -> Any:
   """Draws a map as a matplotlib figure.
 
-  In the map of an entity, each relation has a colour and a marker. The inverse
-  of a relation has the same colour and the same marker, but hollow. In the map
-  of two relations, the colour shows the entity and the marker shows the
-  relation. If a colour is used for a second entity, the markers of this entity
-  are hollow. Each group has a number, which is printed in the legend and near
-  the densest point of the group.
+  In the map of one entity or relation, each group has a colour and a marker.
+  The inverse of a relation has the same colour and a hollow marker of the same
+  shape. In the map of two relations, the colour shows the entity and the marker
+  shows the relation. If a colour is used for a second entity, the markers of
+  this entity are hollow. Each group has a number, which is printed in the
+  legend and near the densest point of the group.
 
   Args:
-    numbers: what `contextual_maps.to_json` returned.
+    numbers: the document that `contextual_maps.to_json` returned.
 
   Raises:
     config.ConfigError: matplotlib is not installed.
@@ -218,7 +215,7 @@ def _legend(
   numbers: dict[str, Any],
   styles: list[dict[str, Any]],
 ) -> None:
-  """Adds a legend of the groups, and of the relations in a map of two."""
+  """Adds a legend of the groups. A map of two relations also lists these."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []

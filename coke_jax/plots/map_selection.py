@@ -28,7 +28,7 @@ _MIN_OVERLAP = 0.5
 
 
 class MapError(errors.CokeError, ValueError):
-  """A map cannot be drawn; the message says why."""
+  """A map that cannot be drawn. The message contains the reason."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

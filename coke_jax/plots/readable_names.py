@@ -33,7 +33,7 @@ def make_names(
 ) -> Names:
   """Gives every label a name.
 
-  No two entities have the same name, and no two relations.
+  No two entities have the same name, and no two relations have the same name.
 
   Args:
     vocabulary: the labels.

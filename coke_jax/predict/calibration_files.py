@@ -29,7 +29,7 @@ def write(
   Args:
     folder: an existing folder.
     calibration: the calibration.
-    params: the whole parameters of the model.
+    params: all parameters of the model, not only the part on one device.
 
   Returns:
     The path of the file.
@@ -54,11 +54,11 @@ def read(
 
   Args:
     folder: the folder of the model.
-    params: the parameters of the model.
+    params: as in `write`.
 
   Returns:
-    The calibration. None if there is no file, or if the model has other
-    parameters than those for which the file was written.
+    The calibration. None if there is no file, or if the file was written for
+    other parameters.
 
   Raises:
     CalibrationError: the file is damaged or has another format.

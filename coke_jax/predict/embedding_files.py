@@ -164,7 +164,7 @@ class _Spool:
     self._file.close()
 
   def add(self, rows: np.ndarray) -> None:
-    """Adds rows [B, ...]. Their dtype and inner shape must never change."""
+    """Adds rows [B, ...], with the same dtype and inner shape in every call."""
     self._like = rows[:0]
     self._rows += len(rows)
     self._file.write(np.ascontiguousarray(rows).data)

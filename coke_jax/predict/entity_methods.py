@@ -179,7 +179,10 @@ class EntityMethods:
     return found[0] if validation.is_single(facts) else found
 
   def base_fact(self, labels: questions.Labels) -> questions.Fact:
-    """Converts a triple to ids. Replaces an inverse relation by its base.
+    """Converts a triple to ids.
+
+    A triple with an inverse relation is converted to the reversed triple with
+    the relation that is inverted.
 
     Raises:
       QuestionError: a label is unknown, or there are several relations or `?`.

@@ -52,7 +52,7 @@ Exported = tuple[ml_collections.ConfigDict, arrays.DataSet, Any, int]
 
 
 class ExportError(errors.CokeError, RuntimeError):
-  """A folder that is no complete exported model, or a target that is in use."""
+  """A folder that is not a complete exported model, or a target with files."""
 
 
 def is_export(folder: str | os.PathLike[str]) -> bool:
@@ -122,7 +122,7 @@ def read(folder: str | os.PathLike[str]) -> Exported:
   """Reads and checks an exported model.
 
   Every file is checked against its checksum before it is used. The parameters
-  have a second checksum. They must also fit the model that config.json and
+  have a second checksum, and must fit the model that config.json and
   vocabulary.json describe.
 
   Args:

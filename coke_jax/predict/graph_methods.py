@@ -101,10 +101,11 @@ class GraphMethods:
         limit.
       splits: the splits whose facts count as known. Facts of train always do.
       type_matching: whether to limit heads to the known heads of the relation,
-        and tails to its known tails. If nearly all heads have one tail, such as
-        one capital, heads are limited to entities without a tail that are
-        expected to have one, see `plausible_entities`; likewise for tails.
-        Otherwise, every entity is tried.
+        and tails to its known tails. If nearly all heads have only one tail,
+        such as one capital, the heads are instead limited to entities without a
+        known tail that are expected to have one, see `plausible_entities`. The
+        same rule applies if nearly all tails have only one head. With False,
+        every entity is tried.
       progress: whether to show a progress bar.
 
     Returns:
@@ -144,10 +145,10 @@ class GraphMethods:
 
     The score of a tail is its log-probability, plus the logarithm of the number
     of known tails of its head and relation. If there is only one known tail, a
-    negative term is added. This term is low if few facts of the relation have a
-    single tail, see `coke_jax.predict.jobs.audit`. The head's score is computed
-    in the same way. Facts are ordered by the mean of both scores. Each distinct
-    question is scored once.
+    negative term is added. This term is lowest for relations whose heads rarely
+    have a single tail, see `coke_jax.predict.jobs.audit`. The head's score is
+    computed in the same way. Facts are ordered by the mean of both scores. Each
+    distinct question is scored once.
 
     Args:
       relations: a relation or a list of relations. Default: all relations.
@@ -160,8 +161,8 @@ class GraphMethods:
         `expected_tails`.
       progress: whether to show a progress bar.
       judges: models that were trained without the facts that they score, see
-        `coke_jax.cross_audit`. They are only iterated over after the other
-        arguments were checked. Default: this model scores all facts.
+        `coke_jax.cross_audit`. The other arguments are checked before the
+        iteration over the judges starts. Default: this model scores all facts.
 
     Returns:
       The facts, least plausible first.

@@ -25,9 +25,9 @@ class Restriction:
       Default: all splits.
     new_only: whether known answers are removed. Default: no.
     exclude_own: whether the entity of the question is removed. Default: no.
-    type_matching: whether the candidates are limited to entities that occur in
-      the place of `?` in a known fact with the relation next to `?`. Default:
-      no.
+    type_matching: whether the candidates are limited to the known tails of the
+      relation before `?`, or the known heads of the relation after `?`.
+      Default: no.
     candidates: int64 [M], the entity ids that the candidates are limited to.
       Default: all entities.
   """
@@ -55,8 +55,8 @@ class KnownAnswers:
   def __init__(self, data: arrays.DataSet):
     vocabulary = data.vocabulary
     num_relations = vocabulary.num_relations
-    # Heads are found along inverse relations. Every relation gets one here,
-    # even if the path data already contain its inverse.
+    # Heads are found along inverse relations. Every relation gets an inverse
+    # relation here, even if the path data already contain one.
     self._backwards = np.arange(num_relations, 2 * num_relations)
     inverse = np.concatenate([self._backwards, np.arange(num_relations)])
     own_inverse = np.full(num_relations, vocabulary_lib.NO_RELATION, np.int32)
@@ -100,7 +100,7 @@ class KnownAnswers:
     question: questions_lib.Question,
     splits: tuple[str, ...] = graph.SPLITS,
   ) -> np.ndarray:
-    """Finds the entities that occur in the place of `?` in known facts.
+    """Finds the known heads or tails of the relation next to `?`.
 
     Args:
       question: the question.
@@ -108,8 +108,9 @@ class KnownAnswers:
         are always used.
 
     Returns:
-      int32 [M], sorted ids of the entities that occur in the place of `?` in a
-      fact of the splits with the relation next to `?`.
+      int32 [M], sorted entity ids: the known tails of the last relation if the
+      tail is unknown, or the known heads of the first relation if the head is
+      unknown.
     """
     relation = question.relations[-1]
     if question.side == 'head':

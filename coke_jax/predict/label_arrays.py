@@ -10,8 +10,7 @@ from coke_jax.data import text_files
 
 _CHUNK_BYTES = 1 << 22
 # NumPy stores every label with the width of the longest label. The array may
-# have 1 GiB or 64 times the number of characters of all labels, whichever is
-# more.
+# take 1 GiB, or 64 bytes for each character of all labels, whichever is more.
 _ALWAYS_ALLOWED_BYTES = 1 << 30
 _MAX_EXPANSION = 64
 
@@ -51,7 +50,7 @@ def check(labels: Sequence[str]) -> None:
 
   Raises:
     EmbeddingError: a label ends in NUL, which NumPy removes, or one label is so
-      long that the array would be far larger than the labels.
+      long that the padding of the other labels would take too much memory.
   """
   expected = 'expected a folder for the projector'
   for label in labels:

@@ -23,13 +23,13 @@ EXAMPLE_MODEL = (
 
 
 class Loaded(NamedTuple):
-  """A trained model and what its folder says about it.
+  """A trained model with its settings, task and step.
 
   Attributes:
     model: the model, with the parameters of its best checkpoint.
     config: the settings.
     task: the task, which evaluates the splits.
-    step: the step of the checkpoint.
+    step: the training step of the checkpoint.
   """
 
   model: model_lib.Model
@@ -66,10 +66,11 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     folder: a work folder, or the folder of an exported model.
 
   Returns:
-    The model, with its parameters on all local devices, and its settings.
+    The model, with its parameters on all local devices, and its settings, task
+    and step.
 
   Raises:
-    errors.CokeError: as in `load`.
+    errors.CokeError: see the errors of `load`.
   """
   parallel.check_process()
   if export.is_export(folder):

@@ -104,17 +104,17 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Predicts the best answers to one or several questions.
 
     Args:
-      question: one question or several. A question consists of labels, and `?`
-        is the first or the last of them, such as `('France', 'borders', '?')`.
-        A question about a path contains several relations. If `?` is between
-        two entities, the answers are relations. Several questions can be in a
-        list, array, data frame or generator.
+      question: one question or several. A question is a sequence of labels,
+        such as `('France', 'borders', '?')`. The first or last label is `?`. A
+        question about a path contains several relations. If `?` is between two
+        entities, the answers are relations. Several questions can be in a list,
+        array, data frame or generator.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
         answers.
-      type_matching: whether to limit the answers to entities that occur in the
-        place of `?` in a known fact with the relation next to `?`.
+      type_matching: whether to limit the answers to the known tails of the
+        relation before `?`, or the known heads of the relation after `?`.
       candidates: the labels of the only possible answers. Default: all
         entities, or all relations.
 
@@ -171,9 +171,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       facts: a triple or path of labels without `?`, or a list of these.
       side: the end to predict, `head`, `tail` or `both`.
       splits: the splits whose facts count as known. Facts of train always do.
-      type_matching: whether to limit the candidates to entities that occur in
-        the place of the predicted entity in a known fact with the relation next
-        to it.
+      type_matching: whether to limit the candidates for the tail to the known
+        tails of the last relation, and the candidates for the head to the known
+        heads of the first relation.
 
     Returns:
       One `Ranking` for each fact and side, ordered by fact. With `both`, the

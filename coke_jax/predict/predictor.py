@@ -89,7 +89,7 @@ class Predictor:
     return self._known.answers(parsed, split)
 
   def ends(self, question: questions.Question) -> np.ndarray:
-    """Returns the entities that occur in the place of `?` in known facts.
+    """Returns the known heads or tails of the relation next to `?`.
 
     See `known_facts.KnownAnswers.ends`. All splits are used.
     """

@@ -1,7 +1,7 @@
 """Functions that `scorer` runs, compiled for all devices.
 
-Equal arguments return the same function. So it is compiled once for all scorers
-of a model.
+Calls with equal arguments return the same function, so it is compiled only once
+for all scorers of a model.
 
 Args of all functions:
   model: the encoder.
@@ -24,7 +24,10 @@ from coke_jax.shards import sharded_encoder
 def top_k(
   model: ensemble.Encoder, placement: placement_lib.Placement, k: int
 ) -> device_call.DeviceCall:
-  """Returns the function for the k best entities: `entity` and `score`."""
+  """Returns the function that finds the k best entities.
+
+  Its results are `entity` and `score`.
+  """
   sharded = _sharded(model, placement)
 
   def find(
@@ -45,7 +48,11 @@ def top_k(
 def rank(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function for counts of candidates, and the answer's `score`."""
+  """Returns the function that ranks the gold answers.
+
+  Its results are the counts of `counting.count_among` and the `score` of the
+  gold answer.
+  """
   sharded = _sharded(model, placement)
 
   def count(
@@ -65,7 +72,7 @@ def rank(
 def all_entities(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function for the `score` of every entity."""
+  """Returns the function that computes the `score` of every entity."""
   sharded = _sharded(model, placement)
 
   def normalize(
@@ -81,7 +88,7 @@ def all_entities(
 def answers(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function for the `score` of each of the `answers`."""
+  """Returns the function that computes the `score` of each of the `answers`."""
   sharded = _sharded(model, placement)
 
   def gather(
@@ -98,7 +105,13 @@ def answers(
 def encode(
   model: ensemble.Encoder, placement: placement_lib.Placement, layer: int
 ) -> device_call.DeviceCall:
-  """Returns the function for the `hidden` states after some blocks."""
+  """Returns the function that computes the `hidden` states of a layer.
+
+  Args:
+    model: the encoder.
+    placement: how the parameters are distributed over the devices.
+    layer: the number of blocks to apply.
+  """
   sharded = _sharded(model, placement)
 
   def states(
@@ -127,7 +140,13 @@ def _logits(
   params: Any,
   batch: device_call.DeviceBatch,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """Returns logits [B, V], their logsumexp [B, 1] and whether finite [B]."""
+  """Computes the logits of all entities.
+
+  Returns:
+    The logits [B, V].
+    The logsumexp of each row [B, 1].
+    Whether all logits of a row are finite: bool [B].
+  """
   tokens, mask_position = batch['tokens'], batch['mask_position']
   logits: Any
   if sharded is None:

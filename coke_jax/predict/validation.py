@@ -114,8 +114,8 @@ def check_splits(splits: Any) -> None:
   """Checks that an argument is a list of splits.
 
   Raises:
-    questions.QuestionError: it is not a list, or a name is not `train`, `valid`
-      or `test`.
+    questions.QuestionError: the argument is not a list, or a name is not
+      `train`, `valid` or `test`.
   """
   check_list('splits', splits)
   for split in splits:
@@ -129,7 +129,7 @@ def check_evaluation_split(split: Any) -> None:
   """Checks that an argument is `valid` or `test`.
 
   Raises:
-    questions.QuestionError: it is another value.
+    questions.QuestionError: the argument is another value.
   """
   if split not in ('valid', 'test'):
     raise questions.QuestionError(
@@ -148,8 +148,8 @@ def check_relation_questions(
     type_matching: the argument of `Model.predict`.
 
   Raises:
-    questions.QuestionError: there are also questions about entities, or an
-      argument is true.
+    questions.QuestionError: some questions are about entities, or
+      `exclude_own` or `type_matching` is True.
   """
   if not all_of_them:
     raise questions.QuestionError(

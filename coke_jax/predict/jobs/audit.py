@@ -67,8 +67,8 @@ class Judge:
   """A model that scores some of the facts.
 
   Attributes:
-    predictor: predicts with the model. Its data set is that of the audit.
-    facts: bool [T], the rows of `facts.known(data).triples` that it scores.
+    predictor: predicts with the model. It has the data set of the audit.
+    facts: bool [T], the rows of `facts.known(data).triples` to score.
   """
 
   predictor: predictor.Predictor

@@ -1,16 +1,15 @@
 """Converts scores to the probabilities that answers are correct.
 
 The score of an answer is its log-probability, plus the logarithm of the number
-of answers to the question that are known from train. The calibration uses a
-split and the facts that are in this split but not in train. They define the
-questions: each fact gives one question for its tail and one for its head. The
-candidates for a question are all entities except the known answers from other
-splits. A candidate is correct if it completes a fact of the split. Isotonic
-regression finds the share of correct candidates as a function of the score.
+of answers to the question that are known from train. The calibration uses the
+facts of one split that are not in train. Each of these facts gives a question
+for its tail and a question for its head. The candidates for a question are all
+entities except the known answers from other splits. A candidate is correct if
+it completes a fact of the split. Isotonic regression finds the share of correct
+candidates as a function of the score.
 
-So the probabilities are valid for questions that have at least one correct
-answer that is not in train. They assume that the split contains all such
-answers.
+So the probabilities are valid for questions with at least one correct answer
+that is not in train, provided that the split contains all such answers.
 """
 
 import dataclasses
@@ -118,7 +117,8 @@ def fit(predictor: predictor.Predictor, split: str) -> Calibration:
       f'split {split!r}: all facts are in train: expected a split with facts '
       'that are not in train'
     )
-  # It takes a tenth of the time in which `coke` starts.
+  # Only imported here, because the import takes a tenth of the time in which
+  # `coke` starts.
   import scipy.optimize
 
   fitted = scipy.optimize.isotonic_regression(
@@ -185,7 +185,7 @@ def score_facts(
     side: `head` or `tail`.
 
   Returns:
-    float32 [N]. The fact itself is not counted as a known answer.
+    float32 [N]. A fact is not counted as a known answer to its own question.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.

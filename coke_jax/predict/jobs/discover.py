@@ -32,8 +32,9 @@ class NewFact:
   Attributes:
     fact: the labels of head, relation and tail.
     score: the logarithm of the product of `probability` and `known_tails`. If
-      `known_tails` is 0, the probability is multiplied by that of the head to
-      have a tail instead, see `PlausibleEntities.heads`.
+      `known_tails` is 0, the second factor is instead the probability that the
+      head has an unknown tail, see `PlausibleEntities.heads`, or 1 if
+      `type_matching` is False.
     probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
@@ -122,8 +123,8 @@ def discover(
       facts, data.vocabulary.num_entities, data.vocabulary.num_relations
     )
   best = _Best(
-    # Twice as many, because up to half of them may be removed as equivalent to
-    # better facts.
+    # Twice as many facts as requested, because up to half of them may be
+    # removed as equivalent to better facts.
     2 * top,
     2 * top if per_head is None else per_head,
     np.zeros((0, 3), np.int32),

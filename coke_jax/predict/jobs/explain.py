@@ -25,11 +25,12 @@ class Path:
       An arrow to the left, such as `<-borders-`, means that the path follows a
       fact from its tail to its head.
     score: the logarithm of `probability`.
-    probability: if the model was trained on paths of this length, the
+    probability: if the model was trained on paths of this length, and if each
+      relation that is followed from tail to head has an inverse relation, the
       probability of the tail, given the head and the relations of the path.
-      Otherwise, the product over all steps of the path. For each step, the
-      factor is the probability of the next entity, given the entity before it
-      and the relation.
+      Otherwise, the product of the probabilities of all steps. The probability
+      of a step is that of the next entity, given the entity before it and the
+      relation.
   """
 
   facts: tuple[Triple, ...]

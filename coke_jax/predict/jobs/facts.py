@@ -70,7 +70,7 @@ class Questions:
     return len(self.relation)
 
   def with_any(self, chosen: np.ndarray) -> 'Questions':
-    """Returns the questions that have at least one answer with a chosen fact.
+    """Returns the questions with an answer that completes a chosen fact.
 
     Args:
       chosen: bool [T], one value for each fact.

@@ -8,8 +8,8 @@ import numpy as np
 from coke_jax.data import grouping
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Limits for one pair of entities. They limit the time if the entities have very
-# many facts. Paths through entities with few facts are found first.
+# Limits for one pair of entities, which keep the search short if the entities
+# have very many facts. Paths through entities with few facts are found first.
 MAX_EDGES = 1_000_000
 MAX_PATHS = 1_000
 

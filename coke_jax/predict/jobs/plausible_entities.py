@@ -1,15 +1,18 @@
 """Finds the entities that can be heads or tails of new facts of a relation.
 
 A *role* is a side of a relation, such as the head of `capital`. An entity has a
-role if it is on this side of a known fact.
+role if it is on this side of a known fact of the relation.
 
-In general, a new fact has a known head and a known tail of its relation. But a
-role can be *single-valued*: nearly all entities with this role are in only one
-fact of the relation, as a country has one capital. Then an entity that has the
-role is in no other fact. Only an entity that is expected to have the role, but
-does not have it, can be in a new fact. An entity is expected to have a role if
-nearly all entities with one of its other roles have it. For example, nearly all
-heads of `official_language` have a known capital.
+Most roles are not limited to one fact per entity: the entities that have the
+role in known facts are those that can have it in new facts.
+
+A role is *single-valued* if nearly all entities with this role have it in only
+one fact, as a country has one capital. An entity that already has this role is
+in no new fact. The entities that can be in new facts are those that do not have
+the role yet, but are expected to have it. An entity is expected to have a role
+if nearly all entities with one of its other roles have it. For example, nearly
+all heads of `official_language` are also heads of `capital`. So a head of
+`official_language` without a known capital is expected to have one.
 """
 
 import numpy as np
@@ -18,13 +21,13 @@ from scipy import sparse
 from coke_jax.predict.jobs import facts as facts_lib
 
 # An entity is expected to have a role if at least this share of the entities
-# with one of its other roles have it. With .5 on CoDEx-S, 89 of the first 100
-# new facts are in valid or test. With .9, these are 95, as without such
-# entities.
+# with one of its other roles have it. With .9, 95 of the first 100 new facts of
+# CoDEx-S are in valid or test, as many as if no entity were expected to have a
+# role. With .5, there are only 89.
 _EXPECTED = 0.9
-# A role is single-valued if at most this share of its entities are in more than
-# one fact. It must have a minimum number of entities, because fewer are no
-# evidence.
+# A role is single-valued if at most the share _EXCEPTIONS of its entities have
+# it in more than one fact. A role of fewer than _LEAST_ENTITIES entities is
+# never single-valued, because so few entities are not enough evidence.
 _EXCEPTIONS = 0.01
 _LEAST_ENTITIES = 20
 
@@ -35,7 +38,7 @@ class PlausibleEntities:
   def __init__(
     self, facts: facts_lib.Facts, num_entities: int, num_relations: int
   ):
-    """Counts how many entities have each two roles.
+    """Counts, for each pair of roles, the entities that have both.
 
     Args:
       facts: the known facts.
@@ -55,12 +58,13 @@ class PlausibleEntities:
     self._both = (has.T @ has).toarray()  # [2 R, 2 R]
 
   def heads(self, relation: int) -> np.ndarray:
-    """Returns the possible heads of new facts.
+    """Returns which entities can be heads of new facts of a relation.
 
     Returns:
-      float64 [V]. If the role is not single-valued, 1 for known heads, else 0.
-      If it is single-valued, an estimate of the probability that a head is
-      missing: 0 for known heads and for entities that are not expected to be
+      float64 [V]. If the role is not single-valued, the value is 1 for known
+      heads and 0 for other entities. If it is single-valued, the value is an
+      estimate of the probability that the entity is the head of an unknown
+      fact. It is 0 for known heads and for entities that are not expected to be
       heads.
     """
     return self._possible(2 * relation)
@@ -74,7 +78,7 @@ class PlausibleEntities:
     return values
 
   def tails(self, relation: int) -> np.ndarray:
-    """Returns the possible tails of new facts: bool [V]."""
+    """Returns which entities can be tails of new facts: bool [V]."""
     return self._possible(2 * relation + 1) > 0
 
   def _possible(self, role: int) -> np.ndarray:
@@ -89,10 +93,11 @@ class PlausibleEntities:
     return self._counts[:, [role]].toarray()[:, 0] > 0
 
   def _expected(self, role: int) -> np.ndarray:
-    """Returns the largest share of entities that have the role: float64 [V].
+    """Estimates the probability that an entity has a role: float64 [V].
 
-    For each entity, this is the maximum over its roles. It is 0 if it is below
-    `_EXPECTED`.
+    For each role of the entity, computes the share of the entities with this
+    role that also have the given role. The estimate is the largest of these
+    shares, or 0 if the largest share is below `_EXPECTED`.
     """
     entities = np.diagonal(self._both)
     # Adding 1 makes the shares of roles with few entities smaller.

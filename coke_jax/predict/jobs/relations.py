@@ -2,11 +2,11 @@
 
 The models are trained to predict entities, not relations. So the score of a
 relation is the sum of two log-probabilities: of the tail, given head and
-relation, and of the head, given relation and tail. For both questions, the
-logarithm of the number of known answers is added, because n answers share the
-probability of 1. On the valid split of CoDEx-S, the correct relation has the
-highest score for 96 % of the facts. If the logarithms are not added, it has the
-highest score for only 62 % of the facts.
+relation, and of the head, given relation and tail. To each log-probability, the
+logarithm of the number of known answers to its question is added, because n
+answers share the probability of 1. On the valid split of CoDEx-S, the correct
+relation has the highest score for 96 % of the facts. Without these logarithms,
+it has the highest score for only 62 % of the facts.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from coke_jax.data import paths as paths_lib
 from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
 
-# If a question has no known answers, this is used as their number.
+# Replaces the number of known answers to a question that has none.
 _NO_ANSWERS = 0.1
 
 Pairs = Sequence[tuple[int, int]]
