@@ -26,8 +26,8 @@ def group_rows(rows: np.ndarray) -> tuple[np.ndarray, int]:
 def distinct_values(values: np.ndarray) -> np.ndarray:
   """Returns the sorted distinct values of an array [N].
 
-  It is up to ten times faster than `np.unique`, which finds the values by
-  hashing (NumPy 2.4).
+  This function is up to ten times faster than `np.unique`, which finds the
+  values by hashing (NumPy 2.4).
   """
   ordered = np.sort(values)
   new = np.ones(len(ordered), dtype=bool)
@@ -38,7 +38,7 @@ def distinct_values(values: np.ndarray) -> np.ndarray:
 def distinct_rows(rows: np.ndarray) -> np.ndarray:
   """Returns the distinct rows of an array in lexicographic order.
 
-  It takes less memory and time than `group_rows`.
+  This function takes less memory and time than `group_rows`.
 
   Args:
     rows: non-negative integers [N, K].

@@ -1,6 +1,7 @@
 """Finds signs that a data set was not read as its author intended.
 
-All findings are warnings, because each of them also occurs in valid data.
+All findings are warnings, because each of these signs also occurs in valid
+data.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ def warnings(
   Args:
     data: the data set.
     relation_delimiter: the text between two relations of a path. Default:
-      there are no paths.
+      empty, for data without paths.
 
   Returns:
     One text for each kind of suspicious label. It states the place, the labels

@@ -57,9 +57,9 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
 
 
 def rows(report: leaks.LeakReport) -> list[tuple[str, dict[str, int]]]:
-  """Returns the names of the counts, and split -> number of triples.
+  """Returns the rows of the table: the name of a count, and its values.
 
-  The first count is the number of all triples.
+  The values are split -> number of triples. The first row counts all triples.
   """
   return [
     ('triples', report.triples),

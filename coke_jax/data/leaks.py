@@ -1,4 +1,4 @@
-"""Finds relations that give test triples away, hubs and unseen labels.
+"""Finds hubs, unseen labels, and relations that give test triples away.
 
 Two relations are *duplicates* if they share most of their (head, tail) pairs.
 They are *inverses* if most (head, tail) pairs of one relation are (tail, head)
@@ -29,7 +29,7 @@ class RelationLeak:
   Attributes:
     kind: 'inverse', 'duplicate' or 'symmetric'.
     relation: the first relation, in the order of labels.
-    other: the second relation. It equals `relation` if that is symmetric.
+    other: the second relation, or `relation` again for a symmetric relation.
     shared: number of pairs that both relations share, counted in all splits
       together.
     overlap: `shared`, divided by the number of pairs of the larger relation.
@@ -54,13 +54,15 @@ class LeakReport:
     threshold: minimum `overlap` of the entries of `relations`.
     min_shared: minimum `shared` of the entries of `relations`.
     triples: split -> number of triples.
-    relations: the leaks. Those that give away the most test triples come first.
+    relations: the leaks, sorted by the number of test triples that they give
+      away, in descending order.
     given_away: kind -> split -> number of triples that are given away by an
       entry of `relations` of this kind. The key 'any' counts the triples that
       are given away by an entry of any kind.
     linked: direction -> split -> number of triples whose entities are linked
       in train. 'reverse': by any relation from tail to head. 'same direction':
-      by another relation from head to tail. 'any': in one of both ways.
+      by another relation from head to tail. 'any': in at least one of these
+      two ways.
     in_train: split -> number of triples that are also in train.
     unseen_entities: split -> number of triples with an entity that is not in
       train.

@@ -80,7 +80,7 @@ def read_paths(
 
 
 class _Reader:
-  """Reads files one by one. Ids are in the order of first appearance."""
+  """Reads files one by one, with ids in the order of first appearance."""
 
   def __init__(self, layout: paths_lib.PathFormat) -> None:
     self.layout = layout

@@ -23,7 +23,7 @@ class PathFormat:
   Attributes:
     delimiter: the text between source, path and target.
     relation_delimiter: the text between two relations of a path.
-    inverse_marker: the text that marks the inverse of the relation after it.
+    inverse_marker: the text before the label of an inverse relation.
 
   Raises:
     text_files.DataError: an attribute is empty, contains a line end, or is
@@ -125,8 +125,8 @@ class PathData:
     valid: the paths for choosing the best checkpoint. It may be empty.
     test: the paths for the final evaluation. It may be empty.
     deduction: `valid` or `test` -> bool [N], whether each path's target can be
-      reached in the graph of the training edges. A split is missing if this is
-      unknown.
+      reached in the graph of the training edges. If the values of a split are
+      unknown, the split is missing.
   """
 
   name: str

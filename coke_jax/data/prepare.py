@@ -130,8 +130,9 @@ def prepare(
     output: the folder to write, for `config.data.dir`. Default: nothing is
       written.
     valid: the triples of valid, as a file or data in memory. If `valid` or
-      `test` is given, `source` contains the triples of train. If `source` is
-      the only source, its triples are split at random. Default: None.
+      `test` is given, `source` contains the triples of train. If neither is
+      given and `source` has no splits, its triples are split at random.
+      Default: None.
     test: the triples of test, as for `valid`. Default: None.
     valid_share: share of valid, if the triples are split. Default: .05.
     test_share: share of test, if the triples are split. Default: .05.

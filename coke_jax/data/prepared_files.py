@@ -22,8 +22,7 @@ def check_folder(
 
   Args:
     folder: the folder. It need not exist.
-    sources: the sources of the graph. If a source is a path, this file must not
-      be replaced.
+    sources: the sources of the graph. Files among them must not be replaced.
     overwrite: whether files of an earlier preparation may be replaced.
 
   Raises:

@@ -11,7 +11,7 @@ from coke_jax.data import grouping
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-  """M pairs of relations that give each other away, see `leaks`.
+  """M pairs of relations whose triples give each other away, see `leaks`.
 
   Attributes:
     first: int32 [M], the relation with the smaller index.
@@ -30,11 +30,12 @@ class Rules:
   matrix: scipy.sparse.csr_array
 
   def count(self, relation: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Counts for each pair of relations how many triples it gives away.
+    """Returns the number of triples that each pair of relations gives away.
 
     Args:
       relation: int [N], the relations of the triples that are given away.
-      other: int [N], the relations of the training triples that give them away.
+      other: int [N], the relations of the training triples that give these
+        triples away.
 
     Returns:
       int64 [M].

@@ -1,8 +1,8 @@
 """Finds the files of a data set, and detects that they have changed.
 
-A work folder contains a copy of the data with which its run was started. It
-also contains the SHA-256 of each original file. When the run is continued and a
-file has changed, the change is detected.
+A work folder contains a copy of the data with which its run was started, and
+the SHA-256 of each original file. When the run is continued, the SHA-256 shows
+whether an original file has changed.
 """
 
 import hashlib

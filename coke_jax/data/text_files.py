@@ -124,8 +124,8 @@ def read_lines(
 
   Raises:
     DataError: the file cannot be opened or decompressed, expands too much, is
-      not UTF-8, starts with a byte-order mark, ends in the middle of a line
-      end, or has a line of more than MAX_LINE_BYTES.
+      not UTF-8, starts with a byte-order mark, is cut off between the `\r` and
+      the `\n` of a line end, or has a line of more than MAX_LINE_BYTES.
   """
   try:
     stream = compression.open_file(path)
@@ -153,13 +153,13 @@ def read_stream(
   *,
   warn: bool = True,
 ) -> Iterator[tuple[int, str]]:
-  """Does the same as `read_lines` for an open byte stream.
+  r"""Does the same as `read_lines` for an open byte stream.
 
   Args:
     stream: a binary stream such as `sys.stdin.buffer`.
     name: the name of the stream in error messages.
     on_bad_line: a function that is called with the error if a line is not UTF-8
-      or ends in the middle of a line end. The line is then skipped. Default:
+      or is cut off between `\r` and `\n`. The line is then skipped. Default:
       the error is raised.
     warn: as in `read_lines`.
 

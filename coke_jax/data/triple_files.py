@@ -24,7 +24,7 @@ class TripleFormat:
     columns: the order of `head`, `relation` and `tail` on a line.
     delimiter: the text between two columns. Default: a tab.
     header: whether the first line is a header, which is skipped. An empty file
-      may lack it. Default: False.
+      needs no header. Default: False.
 
   Raises:
     text_files.DataError: the columns are not head, relation and tail, or the

@@ -123,7 +123,8 @@ def closest(label: str, known: Iterable[str], count: int = 3) -> list[str]:
   """Returns the known labels most similar to `label`, best first.
 
   Ignores case. If there are more than 100,000 known labels, compares only
-  labels whose first two or last four characters equal those of `label`.
+  labels whose first two or last four characters equal those of `label`, and at
+  most 100,000 of these labels.
 
   Args:
     label: the unknown label.

@@ -12,8 +12,8 @@ from coke_jax.data import deduction, graph, inverses
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
-# Number of walks between two updates of the progress bar. The sampled walks
-# depend on it: a different value gives different walks for the same seed.
+# Number of walks that are sampled at a time. A different value gives different
+# walks for the same seed.
 WALKS_PER_CHUNK = 1 << 18
 
 
@@ -31,8 +31,8 @@ def sample_path_data(
   Each split consists of its triples, as paths with a single relation, and of
   random walks. The walks of train use the edges of the training triples. The
   walks of valid and test use these edges and those of their own triples. The
-  number of walks is a multiple of the number of triples in the split, where
-  duplicate triples are counted.
+  number of walks is a multiple of the number of triples in the split, including
+  duplicate triples.
 
   Duplicate paths are removed from each split. Paths of train are also removed
   from valid, and paths of train and valid from test. Finally, the paths of each

@@ -104,8 +104,8 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: the numbers of blank nodes without a name in the file, by the
-      name that pyoxigraph gave them. New nodes are added. None if all blank
+    anonymous: the random name that pyoxigraph gives to a blank node without a
+      name -> the number of this node. New nodes are added. None if all blank
       nodes of the file have names.
   """
   if isinstance(node, library.NamedNode):

@@ -169,7 +169,7 @@ def collect(
         continue
       try:
         triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
-      except (KeyError, TypeError):  # New, or a value without a hash.
+      except (KeyError, TypeError):  # a new label, or a value without a hash
         labels = [_to_label(value, options.escape_labels) for value in row[:3]]
         ids = [
           index[label]
