@@ -110,7 +110,7 @@ def group_styles(numbers: dict[str, Any]) -> list[dict[str, Any]]:
   """Returns the arguments of `scatter` for the points of each group.
 
   Args:
-    numbers: what `contextual_maps.to_json` returned.
+    numbers: the document that `contextual_maps.to_json` returned.
   """
   styles: list[dict[str, Any]] = []
   kinds = 0  # combinations of colour and marker so far
@@ -243,7 +243,7 @@ def _legend(
     for style, text in entries
   ]
   if any(group['inverse'] is not None for group in groups[:MAX_GROUPS]):
-    title += '\nhollow: the inverse of the one above'
+    title += '\nhollow: the inverse of the relation above'
   figure.legend(
     handles=handles,
     loc='outside right upper',

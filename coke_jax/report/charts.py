@@ -49,14 +49,16 @@ def line_chart(
 
   Args:
     title: the title.
-    lines: the lines, which have at least one value in all.
+    lines: the lines. At least one of them has a value.
     x_label: the name of the horizontal axis.
     description: a text for readers who do not see the chart.
-    y_range: the ends of the vertical axis. Default: those of the values.
+    y_range: the interval that the vertical axis covers. Default: from the
+      smallest to the largest value.
     mark: the position of a dotted vertical line. Default: none.
     note: a text beside the title.
     shape: a class of the style sheet: `wide`, `half` or `square`.
-    diagonal: whether both axes are from 0 to 1 and the line y = x is drawn.
+    diagonal: whether to draw a diagonal. The horizontal axis is then from 0 to
+      1. Requires `y_range` (0, 1).
   """
   lines = [_thinned(line) for line in lines]
   points = [

@@ -135,7 +135,7 @@ def _test_results(
     'There is no results.json with the test metrics of this checkpoint. This '
     'command computes them:'
   )
-  if exported:  # An exported model cannot be evaluated into its folder.
+  if exported:  # Evaluation cannot write to the folder of an exported model.
     return content.Missing(
       reason, f'coke report {typed} --split=test --output=report.html'
     )

@@ -15,8 +15,8 @@ class Missing:
   """A part that the report does not have.
 
   Attributes:
-    reason: one or two sentences that say what is missing.
-    command: the command that creates the missing part. Empty: none.
+    reason: one or two sentences about what is missing.
+    command: the command that creates the missing part. Empty if there is none.
   """
 
   reason: str
@@ -25,7 +25,7 @@ class Missing:
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-  """A query whose correct answer has a high rank.
+  """A query whose correct answer is not ranked first.
 
   Attributes:
     fact: the labels of the triple or path.
@@ -51,7 +51,7 @@ class HardQueries:
     category: the category of the relation, such as `1-N`. Empty for paths.
     queries: the number of queries.
     metrics: the metrics of the queries by name.
-    examples: the queries with the highest ranks, at most one per question.
+    examples: the queries with the worst ranks, at most one per question.
   """
 
   relations: tuple[str, ...]
@@ -156,10 +156,10 @@ class Report:
     calibration: the calibration.
     maps: the numbers of `contextual_maps.to_json`, by kind.
     counts: the counts of each split.
-    leaks: the triples that train gives away.
+    leaks: the triples whose answers can be copied from train.
     settings: all fields of the config.
     versions: name -> version.
-    times: what took time -> the time as text.
+    times: the name of each time -> the time as text.
     names: label -> name, for labels that are shown with a name.
   """
 

@@ -44,7 +44,7 @@ def training_seconds(
   data: arrays.DataSet,
   log: list[dict[str, Any]],
 ) -> float:
-  """Returns the time of the training steps from the speed in the log.
+  """Computes the time of the training steps from the speeds in the log.
 
   Compilations, validations and checkpoints are not included.
   """

@@ -15,11 +15,12 @@ _NUM_COLORS = len(plot_style.COLORS)
 def draw(numbers: dict[str, Any], title: markup.Markup) -> markup.Markup:
   """Returns a map with its legend.
 
-  Every group has a colour and a shape. Its number is shown in the legend and
-  near its densest point.
+  Each of the largest `map_plots.MAX_GROUPS` groups has a colour, a shape and a
+  number. The number is in the legend and near the densest point of the group.
+  All smaller groups are grey.
 
   Args:
-    numbers: what `contextual_maps.to_json` returned.
+    numbers: the document that `contextual_maps.to_json` returned.
     title: the title.
   """
   points = numbers['points']
@@ -79,9 +80,9 @@ def draw(numbers: dict[str, Any], title: markup.Markup) -> markup.Markup:
 def _styles(numbers: dict[str, Any]) -> list[list[str]]:
   """Returns the classes of the paths that draw each group.
 
-  Groups have the colours of the palette. Further groups are squares. The
-  inverse of a relation has the colour of the relation, and is hollow. A hollow
-  shape is drawn by two paths.
+  The first groups are circles in the colours of the palette. The next groups
+  are squares in the same colours. The inverse of a relation has the shape and
+  colour of the relation, but is hollow. A hollow shape is drawn by two paths.
   """
   styles: list[list[str]] = []
   kinds = 0
@@ -115,7 +116,7 @@ def _legend(
         markup.element(
           'span',
           markup.label(group['name']),
-          ' (inverse of the one above)' if hollow else None,
+          ' (inverse of the relation above)' if hollow else None,
         ),
         markup.element('span', f'{group["points"]:,}', class_='number'),
       )

@@ -12,7 +12,9 @@ from coke_jax.plots import contextual_maps, map_selection, readable_names
 from coke_jax.predict import model as model_lib
 from coke_jax.report import content
 
-_MAX_POINTS = 500  # of a map; t-SNE of 1,000 points takes 23 s on one core
+# Maximum number of points of a map. t-SNE of 1,000 points takes 23 s on one
+# core.
+_MAX_POINTS = 500
 _MOST_TRIED = 20  # maximum number of entities or relations that are tried
 # A map with fewer groups shows little, and one with more is hard to read.
 _GROUPS = range(3, 13)

@@ -55,7 +55,7 @@ def metrics(report: content.Report) -> parts.Section:
     lead = (
       'The target of each path is ranked among the entities that are tails of '
       'the last relation and are not answers. Its quantile is the share of '
-      'them with a lower score. An equal score counts as half.'
+      'these entities with a lower score. An equal score counts as half.'
     )
     found = _of_paths(results)
   return parts.section(
@@ -107,7 +107,7 @@ def hardest(report: content.Report) -> parts.Section:
   lead = (
     f'The {what} with the lowest {measure} in the {ranking.split} split, among '
     f'those with {ranking.fewest:,} or more queries. The examples are the '
-    'queries whose correct answers have the highest ranks. Entities that are '
+    'queries whose correct answers have the worst ranks. Entities that are '
     'ranked before the answer are not known to be correct.'
   )
   return parts.section(
@@ -135,7 +135,7 @@ def _hard(one: content.HardQueries, names: Mapping[str, str]) -> markup.Markup:
         tables.Column('ranked before it'),
       ],
       [_example(example, names) for example in one.examples],
-      caption='Queries with the highest ranks',
+      caption='Queries with the worst ranks',
       stacked=True,
     )
   return markup.element(
@@ -169,8 +169,9 @@ def _of_triples(results: dict[str, _Results]) -> Iterator[markup.Markup]:
   for split, one in results.items():
     yield metric_tables.by_category(one, split)
   yield parts.paragraph(
-    'In a 1-N relation, a tail has one head and a head has several tails. A '
-    'side is N if it has 1.5 or more entities on average.',
+    'In a 1-N relation, a tail has one head and a head has several tails. The '
+    'first part is N if a tail has 1.5 or more heads on average. The second '
+    'part is N if a head has 1.5 or more tails on average.',
     kind='note',
   )
 

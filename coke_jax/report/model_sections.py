@@ -32,8 +32,9 @@ def curves(report: content.Report) -> parts.Section:
         )
       )
   note = parts.paragraph(
-    'Validations during the training only filter the known answers of train '
-    'and valid. So the metrics of the same checkpoint above can be higher.',
+    'During the training, validations filter only the known answers of train '
+    'and valid. The metrics above also filter those of test, so they can be '
+    'higher for the same checkpoint.',
     kind='note',
   )
   return parts.section(

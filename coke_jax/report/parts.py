@@ -26,7 +26,12 @@ def section(anchor: str, title: str, *children: markup.Content) -> Section:
 
 
 def paragraph(*children: markup.Content, kind: str = '') -> markup.Markup:
-  """Returns a paragraph of a class of the style sheet. Default: no class."""
+  """Returns a paragraph.
+
+  Args:
+    *children: the content.
+    kind: the class of the paragraph in the style sheet. Default: no class.
+  """
   return markup.element('p', *children, class_=kind or None)
 
 

@@ -22,7 +22,7 @@ _BEFORE = 3  # maximum number of entities that are shown before the answer
 
 
 class _Draft(NamedTuple):
-  """An example before the entities before its answer are known."""
+  """An example without the entities that are ranked before its answer."""
 
   fact: tuple[str, ...]
   question: questions.Question
@@ -31,7 +31,8 @@ class _Draft(NamedTuple):
   better: int
 
 
-# Returns the labels and the question of the query with an index.
+# A function from the index of a query to the labels of its fact, and to its
+# question.
 _Describe = Callable[[int], tuple[tuple[str, ...], questions.Question]]
 
 
@@ -89,7 +90,12 @@ def _hard_relations(
   results: dict[str, Any],
   split: str,
 ) -> tuple[tuple[content.HardQueries, ...], int]:
-  """Returns the relations with the lowest MRR, and their fewest queries."""
+  """Finds the relations with the lowest MRR.
+
+  Returns:
+    The relations.
+    The minimum number of queries of a relation.
+  """
   data: Any = loaded.task.data
   words = data.vocabulary
   triples = data.split(split)
@@ -140,7 +146,12 @@ def _hard_relations(
 def _hard_paths(
   loaded: load.Loaded, ranks: ranks_lib.Ranks, split: str
 ) -> tuple[tuple[content.HardQueries, ...], int]:
-  """Returns the paths of relations with the lowest mean quantile."""
+  """Finds the sequences of relations with the lowest mean quantile.
+
+  Returns:
+    The sequences of relations.
+    The minimum number of queries of a sequence.
+  """
   data: Any = loaded.task.data
   words, paths = data.vocabulary, data.split(split)
   group, num_groups = grouping.group_rows(
@@ -212,7 +223,7 @@ def _worst(
     rows: the indices of the queries.
     badness: float64 [N], higher is worse.
     ranks: the ranks of the N queries.
-    describe: returns the labels and the question of a query.
+    describe: returns the labels of the fact, and the question, of a query.
   """
   found: dict[Any, _Draft] = {}
   for row in rows[np.argsort(-badness[rows], kind='stable')].tolist():
@@ -238,7 +249,7 @@ def _complete(
   drafts: Sequence[Sequence[_Draft]],
   restriction: known_facts.Restriction,
 ) -> list[tuple[content.Example, ...]]:
-  """Adds the entities that are ranked before the answers."""
+  """Adds to each example the entities that are ranked before its answer."""
   asked = [one.question for some in drafts for one in some]
   answers = iter(predictor.answer(asked, _BEFORE, restriction))
   return [

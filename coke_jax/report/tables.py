@@ -107,7 +107,7 @@ def table(
     ' ',
     markup.element('output'),
     class_='filter',
-    hidden=True,  # Shown by the script, without which it has no effect.
+    hidden=True,  # The script shows the field, which does nothing without it.
   )
   return markup.element('div', field, region, class_='filtered')
 

@@ -36,10 +36,10 @@ def write_report(
     folder: a work folder, or the folder of an exported model.
     output: the HTML file.
     split: the split to rank, `train`, `valid` or `test`.
-    entity: the entity of the map of an entity. Default: one with many training
+    entity: the entity that a map shows. Default: one with many training
       triples.
-    relations: the one or two relations of the map of a relation. Default: one
-      relation with many training triples.
+    relations: the one or two relations that a map shows. Default: one relation
+      with many training triples.
     names: a file with `label TAB name` on each line. The report shows the names
       instead of the labels.
     progress: whether to show progress bars.

@@ -98,8 +98,8 @@ class Checkpoints:
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
     """Writes a checkpoint, or only its metadata if the step has one already.
 
-    Then deletes all checkpoints except the newest two and the best one, and
-    moves checkpoints that `latest` found damaged to `damaged_checkpoints`.
+    Before, moves checkpoints that `latest` found damaged to
+    `damaged_checkpoints`. Afterwards, deletes all but the newest two and best.
 
     Args:
       step: the step of the checkpoint.
@@ -165,7 +165,7 @@ class Checkpoints:
       try:
         return self._restore(step, template)
       except CheckpointError as error:
-        logging.warning('%s: trying the one before', error)
+        logging.warning('%s: trying the previous checkpoint', error)
         self._damaged.add(step)
     if steps:
       raise CheckpointError(

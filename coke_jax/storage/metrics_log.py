@@ -62,7 +62,7 @@ class MetricsLog:
       step: the step of the checkpoint. Lines of later steps are removed.
       last_line: the step of the last line of kind `train` up to `step`. 0 if
         there is no such line, None if it is unknown.
-      validated: whether to keep the line of the validation after `step`.
+      validated: whether to keep the line of kind `valid` of `step` itself.
 
     Raises:
       text_files.DataError: a line is not a JSON object with step and kind.

@@ -35,7 +35,7 @@ def process_options(num_processes: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Hides the log messages of orbax. Each of its threads logs an error."""
+  """Hides the log messages of orbax, in which every thread logs its error."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)
@@ -48,7 +48,7 @@ def silenced() -> Iterator[None]:
 def reason(error: Exception) -> str:
   """Shortens an error of orbax, or of a library below it, to one line."""
   text = (str(error).splitlines() or [''])[0]
-  if len(text) > 400:  # The file is at the start, the reason at the end.
+  if len(text) > 400:  # The start contains the file, and the end the reason.
     text = f'{text[:200]} ... {text[-200:]}'
   return f'{type(error).__name__}: {text}'
 

@@ -7,7 +7,8 @@ data.npz               the train, valid and test splits as ids
 checkpoints/           the newest two checkpoints and the best one
 metrics.jsonl          losses and validations, one JSON object per line
 results.json           metrics of the best checkpoint on the test split
-results_<split>.json   its metrics on the train or valid split, on request
+results_<split>.json   metrics of the best checkpoint on train or valid, on
+                       request
 damaged_checkpoints/   checkpoints that could not be read
 tensorboard/           TensorBoard events, on request
 """
@@ -31,7 +32,7 @@ from coke_jax.storage import checksums, json_files, layout, metrics_log
 
 FORMAT = 2  # Format of the folder. No other format can be read.
 _DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
-_SOURCE = 'source '  # Prefix of the names of the data files' checksums there.
+_SOURCE = 'source '  # Prefix in data.npz of checksums of the data files.
 
 WorkdirError = json_files.WorkdirError
 

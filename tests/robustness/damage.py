@@ -212,7 +212,7 @@ class Bench:
       return f'WRONG: differs: {differing}'
     if best_is_lost:
       return 'the newest used as the best, the damaged one named'
-    if 'trying the one before' in output:
+    if 'trying the previous checkpoint' in output:
       return 'an earlier checkpoint used, the damaged one named'
     if 'lines are missing' in output:
       return 'continued, and named what is missing'

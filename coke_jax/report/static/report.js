@@ -25,7 +25,7 @@ for (const button of document.querySelectorAll('table.sortable th > button')) {
     const header = button.parentElement;
     const table = header.closest('table');
     const before = header.getAttribute('aria-sort');
-    // Numbers start with the largest, text with the first.
+    // The first click sorts numbers in descending and text in ascending order.
     const ascending = before === 'none'
       ? header.classList.contains('text')
       : before === 'descending';
