@@ -31,9 +31,9 @@ def count_among(
     gold: int32 [B], the entity whose rank is computed.
     candidates: bool [B, V], True for the entities in the ranking. The gold
       entity counts as a candidate even if its value is False.
-    sum_parts: sums an array over the devices, if each of them has a part of the
+    sum_parts: sums an array over the devices, if each device has a part of the
       V columns. `gold` is then the column of the gold entity on this device, or
-      negative. Default: this device has all columns.
+      negative if another device has it. Default: this device has all columns.
 
   Returns:
     A dictionary of three arrays int32 [B]:
@@ -103,10 +103,11 @@ def count_filtered_by_chunks(
 ) -> tuple[Counts, jax.Array]:
   """Does the same as `count_filtered` for one chunk of entities after another.
 
-  Use it if the scores of all entities do not fit in memory. It computes every
-  chunk of scores twice: first to read the scores of the gold entities, then to
-  compare all scores with them. If the score of a gold entity were computed
-  separately, its last bits could differ, and ties would be missed.
+  Use this function if the scores of all entities do not fit in memory. Every
+  chunk of scores is computed twice: first to read the scores of the gold
+  entities, then to compare all scores with them. If the score of a gold entity
+  were computed separately, its last bits could differ, and ties would be
+  missed.
 
   Args:
     scores_of: a function of an entity id. It returns float32 [B, C], the scores
@@ -117,13 +118,13 @@ def count_filtered_by_chunks(
     filter_row: int32 [chunks, F], the filter that each known answer belongs to.
       Values of B or more are padding and have no effect.
     filter_entity: int32 [chunks, F], the entity id of each known answer. Row i
-      contains those in chunk i, which are the entities i * C to i * C + C - 1.
-      Entities of other chunks have no effect.
+      contains the known answers in chunk i, which consists of the entities
+      i * C to i * C + C - 1. Entities of other chunks have no effect.
     filter_of: as in `count_filtered`.
     limit: int32 scalar. The entities with this id and higher ids are no
       candidates. Default: V.
     sum_parts: as in `count_among`. The ids of `gold` and `filter_entity` are
-      then columns on this device, or negative.
+      then columns on this device, or negative if another device has them.
 
   Returns:
     The same as `count_among`.
@@ -190,7 +191,7 @@ def count_filtered_by_chunks(
 def _total(
   counts: Counts, sum_parts: SumParts | None
 ) -> tuple[Counts, jax.Array]:
-  """Adds the gold entity to the candidates, and returns what is finite."""
+  """Returns the counts with the gold entity, and which rows are finite."""
   if sum_parts is not None:
     counts = {name: sum_parts(count) for name, count in counts.items()}
   finite = counts.pop(_NOT_FINITE) == 0

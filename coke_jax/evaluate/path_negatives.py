@@ -30,10 +30,10 @@ class EvaluationSets:
     last_relation: int32 [N], the last relation of each path.
     answers: the answers P of each path.
     num_negatives: int64 [N], the number of negatives of each path.
-    reached: bool [N], whether the target of each path is one of its answers. It
-      is False if the graph does not contain the edges of the path. WordNet has
-      30 such test paths, because test edges that are also in dev were removed
-      from test, but the paths that contain them were not.
+    reached: bool [N], whether the target of each path is one of its answers.
+      The target is not reached if the graph lacks edges of the path. WordNet
+      has 30 such test paths, because test edges that are also in dev were
+      removed from test, but the paths that contain these edges were kept.
   """
 
   candidate_mask: np.ndarray

@@ -49,7 +49,7 @@ class PathQueries:
       Two queries for each path, with one answer each.
 
     Raises:
-      config.ConfigError: all training paths are longer than that.
+      config.ConfigError: all training paths are left out.
     """
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):

@@ -1,7 +1,7 @@
 """Functions that count for `ranker`, compiled for all devices.
 
-Equal arguments return the same function. So it is compiled once for all rankers
-of a model.
+Calls with equal arguments return the same function. So each function is
+compiled only once for all rankers of a model.
 """
 
 import functools
@@ -27,7 +27,7 @@ def filtered(
     model: the encoder.
     placement: how the parameters are distributed over the devices.
     chunk_size: the number of entities that are scored at a time. If the
-      vocabulary is cut, these are entities of one device.
+      vocabulary is cut into shards, the number on each device.
   """
 
   def count(
@@ -110,6 +110,7 @@ def among(
 def _filtered_in_shards(
   model: ensemble.Encoder, placement: placement_lib.Placement, chunk_size: int
 ) -> device_call.DeviceCall:
+  """Returns the function of `filtered` for a vocabulary that is cut."""
   sharded = sharded_encoder.ShardedEncoder(model, placement)
 
   def count(

@@ -73,7 +73,7 @@ class Ranker:
     if self.placement.is_cut:
       shard_bytes = 4 * self._filtered_batch_size * self.placement.shard_size
       chunks = -(-shard_bytes // score_bytes)
-      self.chunk_size = model.num_entities  # The filters are not divided.
+      self.chunk_size = model.num_entities  # the filters are one chunk
       self._filtered = rank_programs.filtered(
         model, self.placement, -(-self.placement.shard_size // chunks)
       )
@@ -149,7 +149,7 @@ class Ranker:
 
     def start_batch(start: int) -> device_call.PendingResults:
       batch = _query_rows(queries, start, size)
-      last = len(batch['gold']) - 1  # It is repeated in padding rows.
+      last = len(batch['gold']) - 1  # the row that padding repeats
       own = np.minimum(parallel.own_rows(size), last)
       distinct, place = np.unique(own, return_inverse=True)
       candidates = candidates_of(start + distinct)

@@ -1,9 +1,9 @@
-"""The loss without the logits of all entities, for millions of entities.
+"""Computes the loss in little memory, for millions of entities.
 
 The logits [B, V] of a batch are the largest array of a train step. Here, the
 logits of one chunk of entities are computed at a time, summed up and discarded.
 The backward pass computes them again. So the memory is proportional to B times
-the size of a chunk. The result is exact: it differs from the usual one only by
+the size of a chunk. The result differs from that of the module `loss` only by
 the rounding of sums. A step takes a third more products with the embeddings.
 
 Shapes use the letters of `encoder`. C is the number of entities in a chunk.
@@ -22,8 +22,7 @@ _MOST_BYTES = 2**30
 # Bytes of the logits of one chunk by default.
 _CHUNK_BYTES = 64 * 2**20
 
-# The logit of an entity that is ignored. The difference of two infinite numbers
-# would not be a number.
+# The logit of an ignored entity. Minus infinity would cause NaN in differences.
 LOWEST = float(jnp.finfo(jnp.float32).min)
 
 # The sums over entities of the loss, float32 [B] each: the logsumexp of the

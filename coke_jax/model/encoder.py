@@ -32,12 +32,12 @@ class CoKE(nn.Module):
     pad_id: id of the token PAD, which attention ignores.
     max_length: maximum K, which is the number of position embeddings.
     num_layers: L. If L = 0, the state at the MASK is the input at the MASK.
-      With a composition, this is only the composition, as in ComplEx.
+      With a composition, this input is only the composition, as in ComplEx.
     hidden_size: D.
     num_heads: A, a divisor of D.
     feed_forward_size: F.
     dropout: dropout rate in all blocks.
-    dtype: operands of products with weights, float32 or bfloat16.
+    dtype: type of the operands of products, float32 or bfloat16.
     remat: whether to recompute each block in the backward pass.
     composition: how the known entity and the relations are multiplied,
       `complex` or `rotation`, see the module `composition`. The product is
@@ -164,7 +164,7 @@ class CoKE(nn.Module):
     """Computes the logits of consecutive entities.
 
     Args:
-      transformed: float32 [B, D], see `transform`.
+      transformed: float32 [B, D], see `query_embedding`.
       start: id of the first entity, an int or an int32 scalar. Default: 0.
       count: number of entities. Default: V.
 
@@ -292,6 +292,6 @@ class CoKE(nn.Module):
 
 
 def _take_distinct(table: jax.Array, rows: jax.Array) -> jax.Array:
-  """Selects rows, which must be distinct. This makes the gradient faster."""
+  """Selects distinct rows. The gradient is faster than for repeated rows."""
   at_rows = jnp.asarray(table).at[rows]
   return at_rows.get(unique_indices=True, mode='promise_in_bounds')

@@ -94,9 +94,9 @@ def hash_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
   The bits are good enough for dropout; do not use them for anything else. The
   hash takes a few elementwise operations, which XLA fuses with the code that
-  uses the bits. On a CPU, this takes a sixth of the run time and a quarter of
-  the compilation time of `jax.random.bits`. The hash is two rounds of a mixing
-  function of the kind that C. Wellons' "hash-prospector" found.
+  uses the bits. On a CPU, the hash takes a sixth of the run time and a quarter
+  of the compilation time of `jax.random.bits`. It consists of two rounds of a
+  mixing function of the kind that C. Wellons' "hash-prospector" found.
 
   Args:
     key: a typed key of `jax.random`.

@@ -100,9 +100,9 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Computes the attention-weighted sums of values.
 
-  The results of the products that contain the axis H have it as their last
-  axis. With automatic differentiation, the last axis would be K, which is only
-  3 for triples. Then XLA on a CPU would take ten times as long.
+  Here and in the gradient, the last axis of every product with the axis H is H.
+  With automatic differentiation, the last axis would be K, which is only 3 for
+  triples. Then XLA on a CPU would take ten times as long.
 
   Args:
     weights: float32 [B, Q, K, A].
@@ -137,7 +137,7 @@ mix.defvjp(_mix_forward, _mix_backward)
 
 @jax.custom_vjp
 def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
-  """Adds a bias to every row. It is fast even if V is many thousands.
+  """Adds a bias to every row, with a gradient that is fast for large V.
 
   The gradient of the bias is a sum over rows. It is computed as a product with
   ones, because XLA on a CPU sums wide columns about a hundred times slower.

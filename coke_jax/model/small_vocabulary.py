@@ -31,7 +31,8 @@ def small_batch(
     num_entities: V of the full model.
 
   Returns:
-    The batch without `candidates`. `answers` already contains positions.
+    The batch without `candidates`. Its `answers` are not changed, because they
+    already are indices of `candidates`.
   """
   candidates, tokens = batch['candidates'], batch['tokens']
   size = candidates.shape[0]
