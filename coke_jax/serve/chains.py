@@ -17,9 +17,11 @@ from coke_jax.predict.jobs import facts as facts_lib
 from coke_jax.serve import neighborhood
 from coke_jax.serve import served as served_lib
 
-_WIDTH = 32  # entities that each step of a chain continues from
-_TRACED = 64  # paths of known facts, and other paths, that a trace continues
-_PREDICTED = 8  # entities that a trace tries in addition to the known ones
+_WIDTH = 32  # number of entities from which the next step of a chain starts
+# Maximum number of paths of known facts, and of other paths, that each step of
+# a trace extends.
+_TRACED = 64
+_PREDICTED = 8  # number of entities that a trace tries besides the known ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +182,7 @@ def _extend(
     paths: the paths.
     step: the next step.
     ends: ids of entities that are tried at the end of the step.
-    only: whether no other entities are tried.
+    only: whether to try only `ends`.
   """
   scores = _scores(
     served, np.array([path.entities[-1] for path in paths]), step

@@ -93,7 +93,7 @@ class Engine:
     return await self._wait(future)
 
   def stop(self) -> None:
-    """Answers what is waiting, then ends the thread."""
+    """Answers all waiting requests, then ends the thread."""
     self._worker.stop()
 
   async def _wait(self, future: concurrent.futures.Future[Any]) -> Any:

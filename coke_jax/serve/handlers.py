@@ -12,7 +12,7 @@ from coke_jax.serve import engine as engine_lib
 from coke_jax.serve import jobs, operations, responses, schemas
 from coke_jax.serve import served as served_lib
 
-_MAX_LABELS = 50  # in an answer of the search
+_MAX_LABELS = 50  # maximum number of labels that a search returns
 
 
 async def run_predict(
@@ -44,7 +44,7 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
   limits = engine.limits
 
   def check(body: Any) -> None:
-    """Checks the numbers of a body."""
+    """Checks the numbers in a body against the limits of the server."""
     for name in ('top', 'per_head', 'similar', 'limit'):
       responses.check_number(name, getattr(body, name, 0) or 0, limits.top)
     for name in ('questions', 'facts', 'pairs', 'candidates'):

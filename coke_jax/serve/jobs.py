@@ -11,7 +11,7 @@ import numpy as np
 from coke_jax.predict import questions
 from coke_jax.serve import served as served_lib
 
-_MAX_POINTS = 500  # in a map
+_MAX_POINTS = 500  # maximum number of points of a map
 
 
 def explain(
@@ -84,9 +84,10 @@ def audit(
 def contextual_map(served: served_lib.Served, entity: int) -> dict[str, Any]:
   """Maps the contextual embeddings of an entity to the plane.
 
-  The model encodes known facts of train with the entity. Their hidden states
-  at the entity are mapped to their two principal components. If there are too
-  many facts, only some of them are used, at equal distances in the list.
+  The model encodes the facts of train that contain the entity. The hidden
+  states at the entity are mapped to their first two principal components. If
+  there are more than 500 facts, 500 of them are used, at equal distances in the
+  list.
 
   Returns:
     `points`, with the coordinates and the fact of each, and `explained`, the

@@ -22,7 +22,7 @@ from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import served as served_lib
 
 MEDIA_TYPE = 'application/x-ndjson'
-_IN_MEMORY = 8 << 20  # bytes of a body
+_IN_MEMORY = 8 << 20  # maximum number of bytes of a body that is not in a file
 _PART = 256  # lines that are answered together
 _BUSY_SECONDS = 0.05  # between two attempts to queue a part
 

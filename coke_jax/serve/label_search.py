@@ -1,4 +1,4 @@
-"""Finds labels by a part of them, regardless of case and accents."""
+"""Finds labels that contain a text, regardless of case and accents."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -88,5 +88,6 @@ def normalize(text: str) -> str:
     if not unicodedata.combining(char)
   )
   words = ' '.join(kept.split())
-  # A label without letters and digits is found by its own characters.
+  # A label without letters and digits would become empty. So it is kept as it
+  # is, and can be found by its own characters.
   return words or ' '.join(text.split())

@@ -137,7 +137,8 @@ class Neighborhood:
         }
         for relation in self.base
       ]
-    # The sort is stable, so forward steps come first if none has known facts.
+    # The sort is stable, so forward steps come before backward steps with the
+    # same number of known facts.
     return sorted(found, key=lambda one: -one['known'])
 
   def path(self, steps: Sequence[Step]) -> tuple[int, ...] | None:
@@ -176,8 +177,8 @@ class Neighborhood:
     """
     if len(steps) > longest:
       return None
-    # Models are trained to predict the heads of facts. In random walks, an
-    # inverse relation is always a part of a longer path.
+    # Ask for the head of a fact instead of the tail of the inverse relation,
+    # because no training path consists of a single inverse relation.
     if len(steps) == 1 and steps[0].backwards:
       return questions.Question(entity, (steps[0].relation,), 'head')
     relations = self.path(steps)

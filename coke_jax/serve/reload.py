@@ -12,7 +12,8 @@ from coke_jax.serve import served as served_lib
 
 _logger = logging.getLogger(__name__)
 
-# The files whose names, sizes or times change with a new model.
+# A new model changes the size or time of at least one of these files, or the
+# names in the folder of the checkpoints.
 _WATCHED = (
   'model.safetensors',
   calibration_files.NAME,
@@ -64,8 +65,8 @@ class Reloader:
   def check(self) -> bool:
     """Loads the model if its folder has changed.
 
-    If it cannot be loaded, because a file is being written or is damaged, the
-    current model is kept.
+    If the new model cannot be loaded, because a file is being written or is
+    damaged, the current model is kept.
 
     Returns:
       Whether another model is served now.

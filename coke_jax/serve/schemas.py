@@ -112,7 +112,7 @@ Steps = Annotated[list[Step], pydantic.Field(max_length=8)]
 
 
 class NextSteps(Body):
-  """An entity and the steps so far; the steps that can follow are listed."""
+  """An entity and the steps from it. The steps that can follow are listed."""
 
   entity: Label
   steps: Steps = []
@@ -121,10 +121,10 @@ class NextSteps(Body):
 class Ask(Body):
   """A question as an entity and one to eight steps from it.
 
-  If the model was not trained on paths of this length or has no inverse
-  relations, `method` is `chained` in the response. Then each step starts from
-  the best answers to the step before, and the probabilities of the steps are
-  multiplied.
+  If the model was not trained on paths of this length, or if the steps have
+  both directions and the model has no inverse relations, `method` is `chained`
+  in the response. Then each step starts from the best answers to the step
+  before, and the probabilities of the steps are multiplied.
   """
 
   entity: Label
@@ -136,7 +136,7 @@ class Ask(Body):
 
 
 class Trace(Body):
-  """A question as in `Ask` and one of its answers."""
+  """A question as in `Ask` and one of its answers, to which paths are found."""
 
   entity: Label
   steps: Annotated[list[Step], pydantic.Field(min_length=1, max_length=8)]

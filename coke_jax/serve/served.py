@@ -24,11 +24,13 @@ _HINTS = 3  # labels in the error message about an unknown label
 # If valid has at most this number of facts, a model without a calibration is
 # calibrated when it is loaded.
 _MAX_CALIBRATED = 5000
-_SMALL = 9, 65  # The smallest numbers of questions for larger compiled batches.
+# On one device, batches are padded to 8 or 64 questions or the full size, see
+# `scorer`. These are the smallest numbers of questions for the last two sizes.
+_SMALL = 9, 65
 
 
 class Served:
-  """A model and its indexes. They do not change while it is served.
+  """A model and its indexes, which do not change while the model is served.
 
   Attributes:
     model: the model.
@@ -198,7 +200,10 @@ class Served:
     )
 
   def _check(self, labels: Sequence[str]) -> None:
-    """Raises the error about an unknown label quickly in a large graph."""
+    """Raises the error about an unknown label, with hints from `label_search`.
+
+    In a large graph, this is faster than the search for hints by the parser.
+    """
     if len(labels) < 3 or questions.UNKNOWN in labels[1:-1]:
       return  # The parser raises an error.
     for label in (labels[0], labels[-1]):
@@ -222,7 +227,7 @@ class Served:
 
 
 class _PausingScorer(scorer.Scorer):
-  """A scorer with the parameters of another. It pauses before each batch."""
+  """A copy of a scorer that calls a function before each batch."""
 
   def __init__(self, other: scorer.Scorer, pause: Callable[[], None]):
     self.__dict__.update(other.__dict__)

@@ -48,7 +48,7 @@ Job = Callable[[Callable[[], None]], Any]
 
 
 class Worker:
-  """A thread that runs requests and jobs in the order of arrival."""
+  """A thread that runs requests and jobs. Waiting requests come before jobs."""
 
   def __init__(self, limits: limits_lib.Limits, metrics: metrics_lib.Metrics):
     self._limits = limits
@@ -117,7 +117,7 @@ class Worker:
     return future
 
   def stop(self) -> None:
-    """Answers everything that is waiting, then ends the thread."""
+    """Answers all waiting requests and jobs, then ends the thread."""
     with self._changed:
       self._stopping = True
       self._changed.notify()
@@ -158,9 +158,9 @@ class Worker:
     """Runs the oldest request, joined with others that have the same key.
 
     Args:
-      wait: whether to wait for further requests for a short time. It is only
-        done if the previous batch was joined from several requests, so that
-        the requests of a single client are not delayed.
+      wait: whether to wait for further requests for a short time. If the
+        previous batch was a single request, this wait is left out, so that the
+        requests of a single client are not delayed.
     """
     if wait and self._joined and not self._stopping:
       time.sleep(self._limits.join_seconds)

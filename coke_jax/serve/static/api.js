@@ -17,7 +17,7 @@ export class ServerError extends Error {
 export const hasToken = () => token !== '';
 
 // Returns the headers that contain the token. A header can only contain bytes,
-// so that each character stands for a byte of the token in UTF-8.
+// so each of its characters stands for one byte of the token in UTF-8.
 export function authorization() {
   const bytes = new TextEncoder().encode(token);
   return token

@@ -9,11 +9,12 @@ let instances = 0;
 // suggest(text): returns, or resolves to, items with `text` and `note`.
 // choose(item): called when an item is chosen. Returns the new text.
 // nothing(text): returns the text that is shown if there are no items.
+// report(error, retry): shows an error.
 export function combobox(input, list, { suggest, choose, nothing, report }) {
   const prefix = `option-${(instances += 1)}-`;
   let items = [];
   let active = -1;
-  let current = 0; // Counts what was typed, so that late suggestions are left.
+  let current = 0; // Counts the requests, so that late responses are ignored.
 
   input.setAttribute('role', 'combobox');
   input.setAttribute('aria-autocomplete', 'list');

@@ -65,8 +65,8 @@ export const relationText = (text) =>
 export const breakable = (text) => text.split(/(?<=[_/.:])/).flatMap(
   (part, index) => (index ? [make('wbr'), part] : [part]));
 
-// Returns a mark that shows in which split a fact is known. There is none for
-// train.
+// Returns a mark that shows in which split a fact is known. Facts of train have
+// no mark.
 export const splitTag = (split) => (split && split !== 'train'
   ? ['\u00a0', make('span', { className: 'tag' }, split)] : []);
 
@@ -95,7 +95,7 @@ export const separated = (children) =>
 
 export const number = (value) => value.toLocaleString('en');
 
-// Returns a probability in percent. The space does not end a line.
+// Returns a probability in percent, with a space at which no line breaks.
 export function percent(probability) {
   const value = 100 * probability;
   if (value > 99.9) return '> 99.9\u00a0%';

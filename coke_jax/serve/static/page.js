@@ -20,8 +20,8 @@ const search = latest();
 const ask = latest();
 const offer = latest();
 
-// Shows an error. null: hides it. retry: repeats what failed. It is offered if
-// it can help.
+// Shows an error, or hides it if `error` is null.
+// retry: repeats the failed action. It is not offered if the request was wrong.
 function report(error, retry) {
   const refused = Boolean(error) && error.status === 401;
   find('problem').hidden = !error || refused;
@@ -41,7 +41,8 @@ function report(error, retry) {
 
 const showEntity = entityPanel({ choose, report });
 
-// Starts a question about an entity, and moves the keyboard to its facts.
+// Starts a question about an entity, and moves the focus to its facts or to the
+// answers.
 function choose(entity, steps = []) {
   change({ entity, steps });
   find(steps.length ? 'answers-title' : 'entity-title').focus();
@@ -56,7 +57,7 @@ function change(changed) {
   update();
 }
 
-// Shows the question, and asks for its answers and the next relations.
+// Shows the question, and requests its answers and the next relations.
 async function update() {
   const { entity, steps } = question;
   report(null);

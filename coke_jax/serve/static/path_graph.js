@@ -4,10 +4,12 @@ import { arrow, draw } from './dom.js';
 
 const BOX_HEIGHT = 26;
 const TITLE = 20; // height of the labels above the graph
-const NARROW = 560; // The graph runs downwards in a narrower place.
-const MOST_LABELS = 3; // on the line between two entities
+const NARROW = 560; // With fewer pixels of width, the graph runs downwards.
+const MOST_LABELS = 3; // maximum number of labels on a line
 const NEARER = 0.75; // share of a line before its label, see `drawLine`
-const SPREAD = 0.84; // share of the distance of the entities at this place
+// At the place of a label, the distance of two lines is this share of the
+// distance of the entities in the larger layer.
+const SPREAD = 0.84;
 const measure = document.createElement('canvas').getContext('2d');
 
 // Draws paths from the first to the last entity.
@@ -98,7 +100,7 @@ function arrange(paths) {
 }
 
 // Returns, for each layer but the last, the label that all lines from it share.
-// null if there are few lines or several labels.
+// It is null if there is only one line, or if there are different labels.
 function commonLabels(lines, nodes, depth) {
   return Array.from({ length: depth }, (_, layer) => {
     const own = lines.filter(

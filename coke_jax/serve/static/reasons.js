@@ -82,8 +82,8 @@ const listOf = (paths, choose) =>
     make('span', { className: 'number' }, percent(path.probability)),
     describePath(path.edges, choose))));
 
-// Draws the first paths. Paths through the same entities are one line, so that
-// the picture shows different ones.
+// Draws the first paths. Paths through the same entities count as one path, so
+// that the picture shows several different ones.
 function picture(paths, width) {
   const most = width < 560 ? 3 : 5;
   const lanes = new Set();
@@ -96,7 +96,7 @@ function picture(paths, width) {
   return pathGraph(drawn.map((path) => path.edges), width);
 }
 
-// Returns the edges of facts that lead on from an entity.
+// Returns the edges of the path that starts at an entity and follows facts.
 // details: for each fact, `backwards` and `known_in`. Default: all facts are
 // known.
 function follow(entity, facts, details = []) {

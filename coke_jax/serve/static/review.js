@@ -42,7 +42,7 @@ export class Review {
     return this.facts.get(JSON.stringify(fact));
   }
 
-  // Sets the verdict on a fact, or removes it if it is the same as before.
+  // Sets the verdict on a fact, or removes the verdict if it was set already.
   set(fact, verdict) {
     const name = JSON.stringify(fact);
     if (this.facts.get(name) === verdict) this.facts.delete(name);
@@ -79,7 +79,7 @@ export class Review {
         const place = [...find('review').children].indexOf(
           remove.parentElement);
         this.set(fact, verdict);
-        // The keyboard stays in the list.
+        // Keep the focus in the list.
         const left = find('review').children;
         if (left.length) {
           left[Math.min(place, left.length - 1)]

@@ -1,4 +1,4 @@
-// Texts that the browser keeps. A browser can be set to keep nothing; then the
+// Texts that the browser stores. If the browser is set to store nothing, the
 // page works without them.
 
 const open = (name) => {
