@@ -56,7 +56,10 @@ class Task(Protocol):
     choosing: bool,
     progress: str = '',
   ) -> dict[str, Any]:
-    """Evaluates a split and returns the content of `results.json`."""
+    """Evaluates a split and returns the content of `results.json`.
+
+    The methods of the two tasks describe the arguments.
+    """
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
     """Returns the metric for choosing the best checkpoint; higher is better."""

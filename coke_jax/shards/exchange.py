@@ -30,7 +30,7 @@ class Exchange:
     self.size = place.shard_size
 
   def own_columns(self, entities: jax.Array) -> jax.Array:
-    """Returns the positions of entities among those of this device, or -1."""
+    """Returns the positions of entities on this device. Others get -1."""
     column = entities - parallel.device_index() * self.size
     inside = (entities >= 0) & (column >= 0) & (column < self.size)
     return jnp.where(inside, column, -1)
@@ -38,7 +38,8 @@ class Exchange:
   def num_valid(self) -> jax.Array:
     """Returns the number of entities of this device, an int32 scalar.
 
-    It is S, except on the last devices if they do not divide V.
+    The number is S, except on the last devices if V is not a multiple of the
+    number of devices.
     """
     left = self.num_entities - parallel.device_index() * self.size
     return jnp.clip(left, 0, self.size)
@@ -77,7 +78,7 @@ class Exchange:
     return parallel.exchange_over_devices(x.reshape(devices, -1, *x.shape[1:]))
 
   def slice_rows(self, tree: Any) -> Any:
-    """Takes this device's rows of arrays [B, ...] that are equal everywhere."""
+    """Takes this device's rows of arrays [B, ...] equal on all devices."""
     devices = parallel.num_devices()
     index = parallel.device_index()
     return jax.tree.map(

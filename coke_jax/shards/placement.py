@@ -6,9 +6,8 @@ entities V divided by the number of devices, rounded up. This concerns the
 entity embeddings, the entity biases and their optimizer state. All other arrays
 are copied to every device.
 
-Outside this module and `sharded_encoder`, trees are whole: they have the
-arrays of `encoder.CoKE`. In checkpoints, trees are whole too, so they can be
-read with any number of devices.
+On the host and in checkpoints, trees are whole: they have the arrays of
+`encoder.CoKE`. So a checkpoint can be read with any number of devices.
 """
 
 import dataclasses
@@ -31,7 +30,7 @@ _ELEMENTS = 'element_embedding'
 
 @dataclasses.dataclass(frozen=True)
 class Placement:
-  """How the trees of one model are distributed over the devices.
+  """Distributes the trees of one model over the devices.
 
   A tree contains parameters, or dictionaries with the names of parameters, such
   as an optimizer state.

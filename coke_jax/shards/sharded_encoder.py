@@ -2,7 +2,7 @@
 
 The methods of `ShardedEncoder` work only inside `parallel.map_devices`. Every
 device encodes its own b rows of a batch. Then the devices exchange the results,
-and each of them computes the logits of its own entities for all B rows.
+and each device computes the logits of its own entities for all B rows.
 
 Dimensions in shapes are those of `encoder` and `exchange`.
 """
@@ -142,8 +142,7 @@ class ShardedEncoder(exchange.Exchange):
       mask_position: int32 [b].
 
     Returns:
-      float32 [B, S]. The last columns can be those of no entity, see
-      `num_valid`.
+      float32 [B, S]. The last columns may belong to no entity, see `num_valid`.
     """
     query = self.apply(params, tokens, mask_position, method='query_embedding')
     return self.shard_logits(params, self.all_rows(query), 0, self.size)

@@ -7,11 +7,11 @@ from coke_jax import hosts, parallel
 
 
 class Agreement:
-  """What the processes have agreed to do after a call of the train step.
+  """Decides for all processes whether to save or stop after a training step.
 
-  If there are several processes, every call sends a message to all of them. The
-  message is read after the next call, so that the host does not wait for the
-  devices.
+  If there are several processes, every call of `reach` sends a message to all
+  of them. The next call reads the message, so that the host does not wait for
+  the devices.
   """
 
   def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Agreement:
   def reach(
     self, saving_is_due: bool, received: int | None
   ) -> tuple[bool, int]:
-    """Returns what to do after the last call. It is equal in all processes.
+    """Returns a decision that is equal in all processes.
 
     All processes must call this method after every call of the train step.
 
@@ -30,8 +30,8 @@ class Agreement:
 
     Returns:
       Whether a checkpoint is due in any process, and the number of a signal
-      that any process received, or 0. If there are several processes, these are
-      the values of the call before.
+      that any process received, or 0. If there are several processes, the
+      result is that of the arguments of the previous call.
     """
     own = (bool(saving_is_due), received or 0)
     if hosts.num_processes() == 1:

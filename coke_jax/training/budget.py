@@ -1,8 +1,8 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
-The time of a step is measured. The number of epochs is chosen so that they fit
-into the remaining time. If there is time for more epochs than the recipe needs,
-several models are trained side by side instead, see `model.ensemble`.
+The time of a step is measured. The number of epochs is chosen so that the
+training fits into the remaining time. If there is time for more epochs than the
+recipe needs, several models are trained side by side, see `model.ensemble`.
 """
 
 import dataclasses
@@ -30,9 +30,9 @@ MAX_MEMBERS = 8
 # slower later, for example if other programs run on the same machine.
 _USABLE = 0.8
 _MEASURED_CALLS = 2
-# Number of validations, if there is time for them. With one member, rankings
-# take at most this share of the time, but there is always one validation.
-_VALIDATIONS = 4
+_VALIDATIONS = 4  # maximum number of validations
+# With one member, maximum share of the time for rankings. There is at least one
+# validation, even if its ranking takes longer.
 _RANKING_SHARE = 0.2
 
 
@@ -130,7 +130,7 @@ def adopt(
 
 def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
   """Returns the seconds per step, and the seconds of the compilation."""
-  # Otherwise, the step may have been compiled before.
+  # Clear the cache, so that the first call below compiles the step.
   train_step.make_train_step.cache_clear()
   state = setup.placement.place(setup.init_state())
   key = parameters.dropout_key(0)

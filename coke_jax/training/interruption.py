@@ -43,9 +43,10 @@ class Interruption(KeyboardInterrupt):
 def leave(status: int) -> NoReturn:
   """Ends the process immediately, after flushing logs and standard streams.
 
-  Call it when everything is saved and closed. Compiled code may still be
-  running in its own threads. Python's normal shutdown unloads libraries that
-  these threads use. This can crash the process and change the exit status.
+  Call this function when everything is saved and closed. Compiled code may
+  still be running in its own threads. Python's normal shutdown would unload
+  libraries that these threads use. This could crash the process and change the
+  exit status.
 
   Args:
     status: the exit status.
@@ -120,7 +121,7 @@ class Watch:
 
   @contextlib.contextmanager
   def at_once(self) -> Iterator[None]:
-    """Raises on a signal immediately. Use it for work that can be abandoned.
+    """Raises as soon as a signal arrives, for work that can be abandoned.
 
     Raises:
       Interruption: a signal was received before or inside the `with` statement.

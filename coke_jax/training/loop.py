@@ -1,6 +1,6 @@
 """The training loop of one work folder: steps, validations, checkpoints.
 
-If there are several processes, see `hosts`, all of them run the loop. Only
+If there are several processes (see `hosts`), all of them run the loop. Only
 process 0 reads and writes files.
 """
 
@@ -66,7 +66,7 @@ class Trainer:
     self.progress = progress_lib.Progress()
     if config.train.tensorboard:
       writers.import_tensorboard()
-    # Open only while `run` is active.
+    # `run` sets these attributes. Their files are open only during `run`.
     self._state: train_state.TrainState
     self._checkpoints: checkpoints_lib.Checkpoints
     self._log: progress_log.TrainingLog
@@ -116,8 +116,8 @@ class Trainer:
       state = train_state.from_items(items)
       self.progress = progress_lib.Progress(**metadata)
       if self.progress.best_step not in (None, *self._checkpoints.steps()):
-        # The best checkpoint was deleted after a later one had become the best.
-        # Now that later one is damaged.
+        # The checkpoint of `best_step` was deleted when a later checkpoint
+        # became the best. The later checkpoint is damaged.
         self.progress.best_step = self.progress.best_metric = None
         self.progress.stale_validations = 0
       print(

@@ -44,8 +44,8 @@ class TrainingLog:
       schedule: the learning rate as a function of the step, counted from 0.
       first_step: number of steps done before.
       num_steps: number of steps of the whole training.
-      losses: the losses of the last steps before, which no record contains yet.
-      norms: the gradient norms of these steps.
+      losses: the losses of the last of these steps, if no record contains them.
+      norms: the gradient norms of the same steps as `losses`.
       steps_per_epoch: number of steps in an epoch.
     """
     self._writers = writers

@@ -33,8 +33,8 @@ def train_and_evaluate(
   An interrupted run continues from its last checkpoint. A finished run is only
   evaluated. All input is read and checked before the folder is created.
 
-  If there are several processes, see `hosts`, all of them call this function.
-  Only process 0 uses `config`, `workdir` and `data`.
+  If there are several processes (see `hosts`), all of them must call this
+  function. Only process 0 uses `config`, `workdir` and `data`.
 
   Args:
     config: the settings. If the folder contains a run, they must equal the

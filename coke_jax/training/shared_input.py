@@ -1,6 +1,6 @@
 """Sends settings and data from process 0 to the other processes, see `hosts`.
 
-Only process 0 reads files, so the other hosts need no copy of them.
+Only process 0 reads files, so other hosts need no copy of the files.
 """
 
 import json
@@ -20,11 +20,11 @@ _LABELS = 'labels'
 def share(
   config: ml_collections.ConfigDict | None, data: arrays.DataSet | None
 ) -> tuple[ml_collections.ConfigDict, arrays.DataSet]:
-  """Returns the settings and data of process 0, in all processes.
+  """Returns, in all processes, the settings and data of process 0.
 
   Args:
-    config: the settings in process 0. The others ignore this argument.
-    data: the data set in process 0. The others ignore this argument.
+    config: the settings in process 0. Other processes ignore this argument.
+    data: the data set in process 0. Other processes ignore this argument.
   """
   config = share_config(config)
   if hosts.num_processes() == 1:
@@ -59,10 +59,10 @@ def share(
 def share_config(
   config: ml_collections.ConfigDict | None,
 ) -> ml_collections.ConfigDict:
-  """Returns the settings of process 0, in all processes.
+  """Returns, in all processes, the settings of process 0.
 
   Args:
-    config: the settings in process 0. The others ignore this argument.
+    config: the settings in process 0. Other processes ignore this argument.
   """
   if hosts.num_processes() == 1:
     assert config is not None

@@ -73,9 +73,9 @@ def make_train_step(
     update_rows: whether a step only updates the embeddings that its batch uses,
       see `row_updates`. The batches must have candidates, and the optimizer
       must be Adagrad without weight decay. Default: no.
-    placement: how the state is distributed over the devices. Rows are not
-      updated separately if the vocabulary is cut. Default: every device has a
-      copy of the state.
+    placement: how the state is distributed over the devices. If it cuts the
+      vocabulary, `update_rows` has no effect. Default: every device has a copy
+      of the state.
 
   Returns:
     A function step(state, steps, key) -> (state, metrics). `state` comes from
@@ -137,7 +137,7 @@ def make_train_step(
     key = jax.random.fold_in(key, parallel.device_index())
 
     valid = batch['answers'] != batches.PAD_ANSWER
-    # The first axis is for the devices.
+    # The first axis has the size 1, so that every device gets the whole array.
     shared = ('candidates', 'candidate_weight')
     batch |= {name: batch[name][0] for name in shared if name in batch}
     answer_weight = batch.get('answer_weight', 1.0)

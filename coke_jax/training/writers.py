@@ -1,8 +1,8 @@
 """Outputs of a training: a progress bar, metrics.jsonl and TensorBoard.
 
 A writer receives records, which are the JSON objects of metrics.jsonl. A record
-of kind `train` follows every `train.log_every_steps` steps. A record of kind
-`valid` follows each validation.
+of kind `train` follows every `train.log_every_steps` steps and precedes each
+validation. A record of kind `valid` follows each validation.
 """
 
 import pathlib
@@ -74,8 +74,9 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    Until then, the bar shows `compiling`. The time until now includes the
-    compilation. So it is not used to estimate the speed and the time left.
+    Before this call, the bar shows `compiling`. The time before this call
+    includes the compilation. So the estimates of the speed and of the time left
+    ignore it.
     """
     bar = self._bar
     if bar.disable:
@@ -108,7 +109,7 @@ class ProgressBar:
 
 
 class TensorBoard:
-  """Writes every number of a record as a TensorBoard event."""
+  """Writes the metrics of records as TensorBoard events."""
 
   def __init__(self, folder: pathlib.Path, first_step: int):
     """Opens the event files.
@@ -126,7 +127,10 @@ class TensorBoard:
     )
 
   def write(self, record: dict[str, Any]) -> None:
-    """Adds one event per number, with tags such as `valid/both/mrr`."""
+    """Adds one event for each float, with tags such as `valid/both/mrr`.
+
+    Integers and more deeply nested values, such as `by_category`, are left out.
+    """
     for name, value in record.items():
       values = value if isinstance(value, dict) else {'': value}
       for part, number in values.items():
