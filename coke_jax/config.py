@@ -142,10 +142,10 @@ def default_config() -> ml_collections.ConfigDict:
   # (epsilon in the paper); the rest is spread evenly over all other entities.
   # 1: no label smoothing.
   train.target_mass = 0.8
-  # Weight of the N3 penalty, the sum of the cubed moduli of the vectors that the
-  # composition multiplies and of the embeddings of answers. Lacroix et al.
-  # (2018) describe this penalty. It is useful with 0 blocks and without the
-  # layer norm on the input. 0, as in the paper: no penalty.
+  # Weight of the N3 penalty, the sum of the cubed moduli of the vectors that
+  # the composition multiplies and of the embeddings of answers. The penalty is
+  # that of Lacroix, Usunier and Obozinski (2018). It is useful with 0 blocks
+  # and without the layer norm on the input. 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
