@@ -4,8 +4,7 @@ python -m coke_jax.main --config=configs/codex_m.py
 
 The paper does not use this graph. The setting is an untuned starting point with
 values between the paper's settings for other graphs. Time and metrics have not
-been measured.
-The graph is downloaded from https://github.com/tsafavi/codex.
+been measured. The graph is downloaded from https://github.com/tsafavi/codex.
 """
 
 import ml_collections

@@ -73,9 +73,11 @@ def measure(
 
 
 def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
-  """Returns the number of facts that are not in train and have known ends.
+  """Returns the number of facts that could be found.
 
-  With `any_type`, all facts that are not in train are counted.
+  These are the facts that are not in train and consist of a head and a tail of
+  their relation in train, or of any entities with `any_type`. Facts from an
+  entity to itself only count if train has such facts of their relation.
   """
   total = 0
   for relation in np.unique(graph.train[:, 1]):

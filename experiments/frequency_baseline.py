@@ -2,10 +2,11 @@
 
     python experiments/frequency_baseline.py --config=configs/countries.py
 
-For `s r ?`, the score of an entity is the number of training triples in which
-it is the tail of `r`; for `? r o`, the number in which it is the head. For a
-path, the score is the number of training edges with the path's last relation
-that end in the entity. Filters and metrics are those of the models.
+For `(h, r, ?)`, the score of an entity is the number of training triples of `r`
+with the entity as tail. For `(?, r, t)`, the score is the number of training
+triples of `r` with the entity as head. For a path, the score is the number of
+training edges with the path's last relation that end in the entity. Filters and
+metrics are those of the models.
 """
 
 import argparse

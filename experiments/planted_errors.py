@@ -6,9 +6,10 @@
 Replaces the head or tail of 2 % of the training triples by another entity. The
 new triples are in no split. Then trains on the result, and audits the training
 triples. Prints the share of planted errors among the first 2 % of the facts of
-`audit`. In a random order, it would be .02. With seed 0 and the command above,
-it is .64. With --same-type, a new head must be a head of the relation in train,
-and a new tail a tail. Then the share is .17.
+`audit`. In a random order, this share would be .02. With seed 0 and the command
+above, it is .64. With --same-type, a new head must be a head of the relation in
+train, and a new tail must be a tail of the relation in train. Then the share is
+.17.
 
 With --folds=5, five more models are trained, and every fact is scored with a
 model that was trained without it. Then the share for this audit is printed,
@@ -43,7 +44,7 @@ def plant(
     share: the share of training triples to replace.
     seed: the seed of the choice.
     same_type: whether a new head must be a head of the relation in train, and a
-      new tail a tail. Otherwise, it can be any entity.
+      new tail must be a tail. Otherwise, both can be any entity.
 
   Returns:
     int32 [T, 3], the new training triples.

@@ -29,7 +29,7 @@ _PATH_EPOCHS = {
   'PathQueryWN': (14.6, 2.85, 1.35, 0.82, 0.58),
   'PathQueryFB': (3.25, 0.76, 0.35, 0.19, 0.135),
 }
-_PATH_VALIDATIONS = 4  # in a training
+_PATH_VALIDATIONS = 4  # number of validations in a training
 _FILES = {
   'FB15k': 'fb15k',
   'WN18': 'wn18',
@@ -56,9 +56,9 @@ def get_config(model: str = 'FB15k') -> ml_collections.ConfigDict:
     return config
   if length:
     config.data.max_path_length = int(length)
-    # With larger batches, there would be too few steps.
     config.model.hidden_size = 128
     config.model.feed_forward_size = 256
+    # With the larger batches of the paper, there would be too few steps.
     config.train.batch_size = 1024
     epochs = _PATH_EPOCHS[name][int(length) - 1]
     config.train.num_epochs = epochs

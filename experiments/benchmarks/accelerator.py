@@ -37,7 +37,7 @@ from experiments.paper import options as options_lib
 from experiments.paper import provenance, settings
 
 ROWS_IN_TRAINING = 1024
-# For the larger batches. The paper's learning rate is for 512 instances.
+# Higher than in the paper, whose batches have only 512 instances.
 LEARNING_RATE = 1e-3
 # `train.rows`, `model.dtype` and batch size. The first setting is trained.
 MEASURED = (
@@ -103,7 +103,8 @@ def measure_all(
   for rows, dtype, batch_size in MEASURED[:1] if smoke else MEASURED:
     variant = ml_collections.ConfigDict(config.to_dict())
     variant.train.rows, variant.model.dtype = rows, dtype
-    # In the smoke mode, the timed step is the trained one: it compiles once.
+    # In smoke mode, the timed step is the one that is trained later, so only
+    # one step is compiled.
     variant.train.batch_size = config.train.batch_size if smoke else batch_size
     timed = stopwatch.time_training(
       variant, task, seconds=0.1 if smoke else 5.0
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     '--work', type=pathlib.Path, required=True, help='the new work folder'
   )
   parser.add_argument(
-    '--minutes', type=float, default=8.0, help='for all together; default: 8'
+    '--minutes', type=float, default=8.0, help='for all steps; default: 8'
   )
   parser.add_argument(
     '--settings',

@@ -47,7 +47,12 @@ class Shape:
     return TRAINING_FACTOR * self.forward(length)
 
   def _block(self, length: int, positions: int) -> int:
-    """Returns the operations of a block that computes Q = `positions` of K."""
+    """Returns the operations of a block that computes Q of the K positions.
+
+    Args:
+      length: K.
+      positions: Q.
+    """
     width = self.hidden_size
     # Keys and values of all K tokens.
     dense = 2 * length * width * 2 * width

@@ -8,8 +8,9 @@ entity, the hub, is the tail of a tenth of the triples, all with the same
 relation. With 5 million entities, there are 20 million triples, and the hub is
 the tail of 2 million of them. `rank` ranks the heads and tails of 1,000 test
 triples and `answer` answers 100 questions, both with untrained parameters.
-`filter` finds the known answers of 10,000 lines of the hub, which have all
-facts of the hub as known answers.
+`filter` finds the known answers to the questions for head and tail of 10,000
+triples of the hub. All 2 million heads are known answers to each question for a
+head.
 
 Each part runs in its own process, so the peak memory of each part is known. A
 part that needs the graph reads it from the cache of the package. CPU seconds
@@ -33,15 +34,15 @@ SIZES = (50_000, 500_000, 5_000_000)
 TRIPLES_PER_ENTITY = 4
 HUB_SHARE = 0.1
 RELATIONS = 822
-EVALUATED = 5_000  # most lines of valid and of test
+EVALUATED = 5_000  # maximum number of lines of valid, and of test
 RANKED = 1_000  # triples
 QUESTIONS = 100
 STEPS = 20
 WIDTH, BATCH = 32, 512
 PARTS = ('parse', 'load', 'train', 'filter', 'rank', 'answer')
-HUB_LINES = 10_000  # evaluated lines of the hub in the part `filter`
+HUB_LINES = 10_000  # number of triples of the hub in the part `filter`
 
-_LINES = 1 << 20  # written at a time
+_LINES = 1 << 20  # number of lines that are written at a time
 
 
 def make_graph(folder: pathlib.Path, num_entities: int) -> None:

@@ -2,8 +2,8 @@
 
     python -m experiments.benchmarks.load_server --clients 1 8 64
 
-Each client asks one question per request, over one connection, and waits for
-the answer before it asks the next one. For comparison, `Model.predict` is
+Each client sends one question per request, over one connection, and waits for
+the answer before it sends the next one. For comparison, `Model.predict` is
 called with one question after another in one process, without a server. The
 settings are measured in turns, and the numbers are medians over the rounds. All
 answers are compared with those of `Model.predict`. The clients use processor
@@ -90,7 +90,7 @@ def call(
 async def ask(
   port: int, expected: dict[Question, float], clients: int, duration: float
 ) -> Round:
-  """Asks a server from several clients.
+  """Sends questions to a server from several clients.
 
   Args:
     port: the port of the server.
@@ -130,7 +130,7 @@ async def _post(
   port: int,
   question: Question,
 ) -> list[dict[str, Any]]:
-  """Asks one question. Returns the answers.
+  """Sends one question and returns the answers.
 
   Raises:
     RuntimeError: the status is not 200.

@@ -26,14 +26,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
   for dtype in ('float32', 'bfloat16')
 }
 BASELINE = 'torch-float32'  # all variants are compared with it
-INSTANCE_MODE = {  # variants of query mode are compared with these
+# Query mode is compared with instance mode: variant -> variant to compare with.
+INSTANCE_MODE = {
   f'coke-query-{dtype}': f'coke-instance-{dtype}'
   for dtype in ('float32', 'bfloat16')
 }
 SMOKE_VARIANTS = ('torch-float32', 'coke-query-bfloat16')
 
 # A training with slower steps is measured only in the first round. In PyTorch,
-# bfloat16 is that slow on processors without instructions for it.
+# bfloat16 is that slow on processors without bfloat16 instructions.
 SLOW_SECONDS = 20.0
 
 
@@ -85,7 +86,7 @@ class Group:
 
 
 def training_group(base: Setting, variants: Sequence[str]) -> Group:
-  """Returns a group: the given variants and the rate of large products."""
+  """Returns a group with the variants and the rates of large products."""
   settings = [
     dataclasses.replace(base, kind='training', label=name, **VARIANTS[name])
     for name in variants

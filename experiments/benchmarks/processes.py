@@ -18,13 +18,13 @@ from typing import Any
 from experiments.benchmarks import plan
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PATIENCE_SECONDS = 60  # until a process whose output has ended must exit
+_PATIENCE_SECONDS = 60  # time for a process to exit after its output has ended
 
 Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """Raised if a process ended too early; contains its last line of output."""
+  """A process that ended too early. Contains its last line of output."""
 
 
 class Worker:

@@ -69,7 +69,7 @@ def milliseconds(folder: str) -> dict[str, float]:
 def profile(
   setting: Any, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
-  """Profiles device calls; a first call, which compiles, is not profiled.
+  """Profiles device calls after a first call, which compiles the program.
 
   Args:
     setting: the training, a `plan.Setting`.
@@ -111,7 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--dataset', default='FB15k-237', help='tiny: a test')
+  parser.add_argument(
+    '--dataset', default='FB15k-237', help='or tiny, to test the script'
+  )
   parser.add_argument('--layers', type=int, default=12)
   parser.add_argument('--batch-size', type=int, default=512)
   parser.add_argument('--rows', default='instance')

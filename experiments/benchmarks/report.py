@@ -227,7 +227,7 @@ def _notes(groups: list[Record]) -> str:
     lines.append('- On random data with the same counts.')
     if any(setting['rows'] == 'query' for setting in settings):
       lines[-1] += (
-        ' Few instances share a query there, so query mode gains less than on '
-        'the data set.'
+        ' In these data, few instances share a query, so query mode gains less '
+        'than on the data set.'
       )
   return '\n'.join([*lines, '\n']) if lines else ''

@@ -15,14 +15,13 @@ import dataclasses
 
 from experiments.benchmarks import flops
 
-# Bytes per parameter in a step: the parameters and two moments of Adam, or one
-# sum of Adagrad, then the gradient and its parts. Measured with the compiler's
-# memory analysis.
-STATE_BYTES = 12
-GRADIENT_BYTES = 8
-ADAGRAD_STATE_BYTES = 8
-# The optimizer reads parameters, moments and gradient, and writes all but the
-# gradient. Computing the gradient writes and reads it about twice.
+# Bytes per parameter in a step, measured with the compiler's memory analysis.
+STATE_BYTES = 12  # the parameter and two moments of Adam
+ADAGRAD_STATE_BYTES = 8  # the parameter and one sum of Adagrad
+GRADIENT_BYTES = 8  # the gradient and its parts
+# Bytes per parameter that a step reads or writes. The optimizer reads
+# parameters, moments and gradient, and writes parameters and moments: 28. The
+# gradient is written and read about twice when it is computed: 16.
 TRAFFIC_BYTES = 28 + 16
 # Copies of the logits [B, V] that are in memory at the same time, and how often
 # a step reads or writes them.
@@ -46,8 +45,9 @@ class Machine:
     memory: bytes of one device.
     flops: operations per second of one device, bfloat16.
     bandwidth: bytes per second from and to the memory of one device.
-    link: bytes per second that one device sends to another of its host.
-    network: bytes per second that one host sends to another. 0: one host.
+    link: bytes per second that one device sends to another of the same host.
+    network: bytes per second that one host sends to another. 0 if there is only
+      one host.
   """
 
   name: str
@@ -77,7 +77,7 @@ class Shape:
     width: D.
     batch: B, over all devices.
     layers: number of blocks.
-    candidates: entities in the softmax of a step. 0: all entities.
+    candidates: number of entities in the softmax of a step. 0: all entities.
     relations: number of relations.
     adagrad: whether the optimizer is Adagrad. With candidates, a step then only
       reads and updates the embeddings of the candidates.
@@ -95,7 +95,7 @@ class Shape:
 
   @property
   def other_parameters(self) -> int:
-    """All parameters but those of entities. Feed-forward layers have 2 D."""
+    """All parameters except those of entities, with feed-forward size 2 D."""
     relations = 4 * self.relations * self.width
     return relations + 8 * self.layers * self.width**2
 
@@ -148,7 +148,7 @@ def memory(shape: Shape, machine: Machine) -> float:
 
 
 def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
-  """Returns the seconds of a step.
+  """Estimates the seconds of a step.
 
   Returns:
     A dictionary of `products`, `memory` and `exchange`, the seconds of the
@@ -244,8 +244,8 @@ def main() -> None:
   parser.add_argument('--batch', type=int, default=1024, help='B')
   parser.add_argument('--layers', type=int, default=0, help='blocks')
   parser.add_argument('--candidates', type=int, default=0, help='0: all')
-  parser.add_argument('--adagrad', action='store_true', help='not Adam')
-  parser.add_argument('--shards', action='store_true', help='not replicas')
+  parser.add_argument('--adagrad', action='store_true', help='replaces Adam')
+  parser.add_argument('--shards', action='store_true', help='replace replicas')
   parser.add_argument('--triples', type=int, help='default: 4 V')
   given = parser.parse_args()
   if not given.entities:

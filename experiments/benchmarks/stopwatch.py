@@ -22,7 +22,7 @@ LONGEST_ROUND_SECONDS = 30.0
 
 
 class Stepper(Protocol):
-  """Interface of a training: `Steps` for coke_jax, `torch_steps.Steps`.
+  """The interface of `Steps` for coke_jax and `torch_steps.Steps` for PyTorch.
 
   Attributes:
     training_set: the rows and their batches.

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, in order.
+"""Makes every table and figure of the paper, in order.
 
     python -m experiments.paper.all --budget=cpu
 

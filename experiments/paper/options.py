@@ -117,8 +117,8 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
     type=list_of('data set', {name: name for name in DATASETS}),
     default=DATASETS,
     metavar='NAME,...',
-    help='only models of these data sets; tables also show what was trained '
-    f'before; default: {",".join(DATASETS)}',
+    help='only models of these data sets; tables also show models that were '
+    f'trained before; default: {",".join(DATASETS)}',
   )
 
 
@@ -160,7 +160,7 @@ def reported_errors() -> Iterator[None]:
     yield
   except KeyboardInterrupt as stop:
     reason = str(stop) or 'stopped'
-    print(f'{reason}; the same command continues', file=sys.stderr)
+    print(f'{reason}; repeat the command to continue', file=sys.stderr)
     sys.exit(_INTERRUPTED)
   except (errors.CokeError, OSError) as error:
     sys.exit(f'error: {error}')
@@ -181,7 +181,7 @@ def list_of(what: str, known: dict[str, Any]) -> Any:
   """Returns the type of a flag that is a comma-separated list of known values.
 
   Args:
-    what: what a value is called in error messages.
+    what: the name of a value in error messages.
     known: maps the text of a value to the value.
   """
 

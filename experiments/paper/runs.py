@@ -1,8 +1,9 @@
 """Trains or reuses the model of a table row, and writes its record.
 
 <out>/runs/<name>/                 the work folder
-<out>/runs/<name>.sittings.json    when, on what and how long it was trained
-<out>/records/<name>.json          everything that tables show about it
+<out>/runs/<name>.sittings.json    time, duration and device of each process
+                                   that trained the model (a sitting)
+<out>/records/<name>.json          everything that tables show about the model
 """
 
 import contextlib

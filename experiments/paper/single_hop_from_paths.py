@@ -5,8 +5,8 @@
 Shows whether longer training paths help with queries of a single relation. The
 models of path_queries.py (PATHS <= k for k = 1 to 5) rank the head and the tail
 of each test path with a single relation, in the filtered setting. The paper
-draws bars without numbers. The script counts how often the paper's two
-statements about them hold for our numbers.
+draws bars without numbers, and makes two statements about the bars. The script
+counts how often these statements hold for our numbers.
 """
 
 import pathlib
