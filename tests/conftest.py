@@ -8,11 +8,12 @@ import tempfile
 
 import pytest
 
-# This is read before any test runs, because some tests change the environment.
+# The variable is read before any test runs, because some tests change it.
 DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 # The programs run so briefly that compilation takes most of the time. The older
-# code generator for fused operations and one LLVM module per program halve it.
+# code generator for fused operations and one LLVM module per program halve the
+# time of the compilation.
 FAST_COMPILATION = (
   '--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1'
 )
@@ -52,9 +53,10 @@ def accepted_by_xla(flags: str) -> bool:
 
 @pytest.fixture(scope='session')
 def benchmark_folder():
-  """Gives the folder of a real data set, `$COKE_DATA_DIR/<name>`.
+  """Returns a function: name of a real data set -> `$COKE_DATA_DIR/<name>`.
 
-  Skips the test if the variable is not set or the folder is missing.
+  The function skips the test if the variable is not set or the folder is
+  missing.
   """
 
   def folder(name: str) -> pathlib.Path:

@@ -1,7 +1,7 @@
 """Small graphs, path data, configs, models and work folders for the tests.
 
-`TableModel` stands in for CoKE. Its scores are sums of small integers, so that
-ties are frequent and a plain loop computes exactly the same numbers.
+`TableModel` replaces CoKE. Its scores are sums of small integers. So ties are
+frequent, and a plain loop computes exactly the same scores.
 """
 
 import copy
@@ -214,7 +214,7 @@ class TableModel:
       are integers from 0 to `levels` - 1. Fewer levels give more ties. There is
       one array per position because of a known issue of pmap (jax 0.10.2):
       `in_axes` is misapplied if three arguments contain three arrays in all.
-    traces: how often the model was traced, which equals the compilations.
+    traces: the number of traces, which equals the number of compilations.
   """
 
   num_layers = 2
@@ -327,7 +327,7 @@ def run_script(
 
 
 def scores_by_hand(model, question):
-  """Returns the scores [V] of a table model, and the log-softmax of them."""
+  """Returns the scores [V] of a table model, and their log-softmax [V]."""
   tables = model.encoder.tables
   words = model.data.vocabulary
   ids = [words.mask_id if label == '?' else None for label in question]
@@ -397,8 +397,8 @@ def known_in(data, question, label):
 def ends(data, question, *splits):
   """Returns the candidates for `?` under type matching.
 
-  They occur in the place of `?` in a triple of train or of the given splits
-  with the relation next to `?`.
+  A candidate occurs in the place of `?` in a triple that is in train or the
+  given splits and has the relation next to `?`.
   """
   edges = facts(data, 'train', *splits)
   if question[0] == '?':

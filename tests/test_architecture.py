@@ -8,7 +8,8 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / 'coke_jax'
 
-# A package may import packages of lower levels, but none of its own level.
+# A package may import packages of lower levels, but no other package of its own
+# level. The first level is the highest.
 LEVELS = (
   {'main'},
   {'cli'},
@@ -164,7 +165,7 @@ def check(problems: list[str]) -> None:
     ('model', 'config', False),
   ],
 )
-def test_the_rule_itself(package, other, allowed):
+def test_may_import(package, other, allowed):
   assert may_import(package, other) == allowed
 
 
@@ -181,7 +182,7 @@ def test_imports_point_down():
   )
 
 
-def test_no_circles():
+def test_no_circular_imports():
   check(
     [
       f'{module} is imported by a module that it imports'
@@ -256,7 +257,7 @@ def test_only_checkpoints_import_orbax():
 def test_only_parallel_maps_over_devices():
   check(
     [
-      f'{module} says {word}: parallel.py is the only place'
+      f'{module} uses {word}: only parallel.py may use it'
       for module in MODULES
       if module != 'coke_jax.parallel'
       for word in names(module) & DEVICE_WORDS
@@ -267,7 +268,7 @@ def test_only_parallel_maps_over_devices():
 def test_only_hosts_connects_processes():
   check(
     [
-      f'{module} says distributed: hosts.py is the only place'
+      f'{module} uses distributed: only hosts.py may use it'
       for module in MODULES
       if module != 'coke_jax.hosts' and 'distributed' in names(module)
     ]

@@ -113,7 +113,7 @@ def test_folds_keep_equal_and_reversed_facts_together(number):
   assert set(fold.tolist()) <= {folds.ALWAYS, *range(number)}
 
 
-def test_numbers_out_of_range():
+def test_fewer_than_two_folds_are_an_error():
   triples = small.random_graph().train
   with pytest.raises(text_files.DataError, match='at least 2 folds'):
     folds.assign(triples, np.ones(len(triples), bool), 1, 0)

@@ -11,7 +11,7 @@ def test_every_error_class_is_a_coke_error():
   found = set()
   for module in pkgutil.walk_packages(coke_jax.__path__, 'coke_jax.'):
     if module.name == 'coke_jax.main':
-      continue  # Defines the flags of this process.
+      continue  # Importing it defines the flags of this process.
     for _, value in inspect.getmembers(importlib.import_module(module.name)):
       if inspect.isclass(value) and value.__module__.startswith('coke_jax'):
         found.add(value)
@@ -20,8 +20,8 @@ def test_every_error_class_is_a_coke_error():
   assert {
     value for value in raised if not issubclass(value, coke_jax.CokeError)
   } == set()
-  # Each also has a built-in base class, such as ValueError, that callers can
-  # catch without importing coke_jax.
+  # Each class also has a built-in base class, such as ValueError. So callers
+  # can catch its errors without importing coke_jax.
   for error in raised - {coke_jax.CokeError}:
     assert issubclass(
       error, (ValueError, RuntimeError, OSError, ArithmeticError)

@@ -56,7 +56,7 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Checks that each platform has programs and each has all operations."""
+  """Checks that each platform has programs, and each program all operations."""
   assert {program.platforms for program in found} == {
     (platform,) for platform in PLATFORMS
   }
@@ -155,7 +155,7 @@ def test_ranking_by_chunks_of_the_vocabulary(exported):
   check(exported, ['dot_general', 'while'])
 
 
-def test_asking(exported):
+def test_predictions_and_scores(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)
   model = model_lib.Model(coke, parameters.init_params(coke, 0), graph, 1)

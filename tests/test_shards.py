@@ -18,7 +18,8 @@ from coke_jax.training import run
 from coke_jax.training import setup as setup_lib
 
 DEVICES = 8
-# Shards of 3 of the 20 entities. The last device has none, the one before two.
+# Each of the first 6 devices has 3 of the 20 entities. The next one has 2, and
+# the last one has none.
 GRAPH = small.random_graph()
 VARIANTS = {
   'paper': {},  # with clipping and weight decay

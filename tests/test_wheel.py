@@ -17,7 +17,7 @@ SOURCES = (
   *('coke_jax', 'configs', 'setup.py', 'setup.cfg', 'pyproject.toml'),
   *('README.md', 'LICENSE'),
 )
-# The libraries of the extras. The commands below may not need them.
+# The libraries of the extras. The commands below must work without them.
 OPTIONAL = (
   *('fastapi', 'matplotlib', 'optuna', 'pandas', 'polars', 'prometheus_client'),
   *('pyarrow', 'pyoxigraph', 'pytest', 'sklearn', 'tensorboardX', 'uvicorn'),
@@ -62,7 +62,8 @@ def installed(wheel, tmp_path_factory):
   lines = [path for path in sys.path if path.endswith('-packages')]
   lines.append(f'import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))')
   (packages / 'libraries.pth').write_text('\n'.join(lines))
-  # Otherwise, an installation of coke_jax among these libraries would be used.
+  # Without --ignore-installed, an installation of coke_jax among the libraries
+  # would be used.
   options = ('--no-compile', '--ignore-installed')
   pip(f'--python={folder}/bin/python', 'install', *options, wheel)
   return folder / 'bin'
@@ -141,7 +142,7 @@ def test_four_commands_from_a_csv_file_to_answers(installed, tmp_path):
   printed = shell('coke discover runs/facts --relation=language --top=1')
   assert tuple(printed.splitlines()[1].split('\t')[:3]) == missing
 
-  # Everything that ships with the package is there, too.
+  # The built-in configs and the example model are installed, too.
   assert '\ncountries ' in shell('coke configs')
   example = 'python -c "import coke_jax; print(coke_jax.EXAMPLE_MODEL)"'
   question = r"printf 'Kenya\tregion\t?\n'"

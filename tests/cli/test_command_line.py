@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 UMLS = str(ROOT / 'configs' / 'umls.py')
 
 # Arguments: a JSON file with command lines, and the file for their outcomes.
-# `entry_point` is also what the console script `coke` calls.
+# The console script `coke` calls `entry_point`, too.
 _RUNNER = """
 import json, os, sys, tempfile, traceback
 from coke_jax import main
@@ -491,7 +491,7 @@ def test_standard_error_is_not_needed(outcomes, state):
   assert (outcome.status, outcome.out) == (0, outcomes['tsv'].out)
 
 
-def test_characters_that_standard_output_lacks(outcomes):
+def test_characters_that_standard_output_cannot_encode_are_escaped(outcomes):
   assert r'Gr\xe4ph: 3 entities' in outcomes['name that ASCII lacks'].out
 
 
@@ -740,7 +740,8 @@ def test_every_default_of_the_help_can_be_typed(tmp_path, monkeypatch):
     values = absl_flags.FlagValues()
     read = config_flags.DEFINE_config_file('config', flag_values=values)
     argv = arguments_lib.prepare(['coke', typed, f'--config={config_file}'])
-    monkeypatch.setattr('sys.argv', argv)  # The config flag reads it, too.
+    # The config flag reads `sys.argv`, too.
+    monkeypatch.setattr('sys.argv', argv)
     values(argv)
     expected = config_lib.flatten(config_lib.default_config())[field]
     assert config_lib.flatten(read.value)[field] == expected, typed

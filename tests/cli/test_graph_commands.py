@@ -176,7 +176,7 @@ def test_explain(model, run):
   assert {row[1] for row in rows} <= {'path', 'similar'}
 
 
-def test_nothing_to_explain_with(run, monkeypatch):
+def test_a_fact_without_explanation(run, monkeypatch):
   empty = small.coke_model(small.random_graph(sizes=(1, 0, 0), repeats=False))
   monkeypatch.setattr(load, 'load', lambda _: empty)
   (fact,) = small.facts(empty.data, 'train')

@@ -106,7 +106,8 @@ def test_tsv_by_hand(model, tmp_path):
     assert got[8] == want[8]
     for cell in (6, 7):
       assert float(got[cell]) == pytest.approx(float(want[cell]), rel=1e-4)
-      assert len(got[cell].lstrip('-0.').replace('.', '')) <= 6 + 4  # e-05
+      # A number has six digits, and perhaps an exponent such as e-05.
+      assert len(got[cell].lstrip('-0.').replace('.', '')) <= 6 + 4
 
 
 def test_jsonl_equals_predict(model, path_model, tmp_path):
@@ -193,7 +194,9 @@ def test_another_delimiter_than_tab(model, tmp_path):
 
 @pytest.mark.parametrize('kind', ['triples', 'walks'])
 @pytest.mark.parametrize('delimiter', ['\t', ',', ' '])
-def test_questions_have_tabs_whatever_the_data_have(tmp_path, delimiter, kind):
+def test_questions_have_tabs_with_any_delimiter_of_the_data(
+  tmp_path, delimiter, kind
+):
   config = small.config(data={'delimiter': delimiter, 'kind': kind})
   path = write(tmp_path, 'e03\tlikes\t?\n')
 
@@ -350,7 +353,7 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Uses pipes, such as `<(zcat questions.gz)`. Files do not replace them."""
+  """Uses pipes, such as `<(zcat questions.gz)`, which are not replaced."""
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):

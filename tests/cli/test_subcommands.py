@@ -122,7 +122,7 @@ def test_a_built_in_config_is_replaced_by_its_file():
 
 # ------------------------------------------------------------ shell completion
 
-# Words up to the cursor, and some of the completions of the last word. Bash
+# The words up to the cursor, and the completions of the last word. Bash
 # separates --flag=value into three words.
 COMPLETIONS = (
   ('pre', {'predict', 'prepare'}),

@@ -164,7 +164,8 @@ def test_chunks_keep_the_order_and_are_cut_at_lengths_and_ends(size):
   for chunk in made:
     assert 1 <= len(chunk) <= size
     assert len({batch['tokens'].shape for batch in chunk}) == 1
-    assert done // 5 == (done + len(chunk) - 1) // 5  # no end inside
+    # A chunk does not continue after a batch at which it must end.
+    assert done // 5 == (done + len(chunk) - 1) // 5
     done += len(chunk)
   if size > 1:
     assert max(map(len, made)) > 1
@@ -188,7 +189,7 @@ def test_a_stack_is_padded_with_zeros():
 def test_seed_and_epoch_determine_the_order(made):
   data = batches.TrainingSet(made, 8, PAD, 7)
   first = list(data.epoch(4))
-  for _ in data.epoch(9):  # An epoch before it has no effect.
+  for _ in data.epoch(9):  # Another epoch in between has no effect.
     pass
   assert equal(first, list(data.epoch(4)))
   again = batches.TrainingSet(made, 8, PAD, 7)

@@ -41,7 +41,7 @@ def cache(
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-  """Sends fixed bytes; for paths ending in .short, announces 10 bytes more."""
+  """Sends fixed bytes. If a path ends in .short, announces 10 more bytes."""
 
   def __init__(self, *arguments: object, answers: Answers) -> None:
     self.answers = answers
@@ -111,7 +111,7 @@ def assert_empty(cache: pathlib.Path) -> None:
   assert not cache.exists() or not list(cache.iterdir())
 
 
-# --- Where ------------------------------------------------------------------
+# --- Location ---------------------------------------------------------------
 
 
 def test_names() -> None:
@@ -206,7 +206,7 @@ def test_unknown_name_suggests(name: str, guess: str) -> None:
 
 
 @pytest.mark.parametrize('name', ['', 'zzzzzzzz'])
-def test_unknown_name_without_a_guess(
+def test_unknown_name_without_a_suggestion(
   name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   monkeypatch.setenv('COKE_DATA_DIR', str(tmp_path))
@@ -216,7 +216,7 @@ def test_unknown_name_without_a_guess(
   assert f'COKE_DATA_DIR={tmp_path} has no folder' in str(caught.value)
 
 
-def test_download_off(cache: pathlib.Path) -> None:
+def test_downloading_can_be_turned_off(cache: pathlib.Path) -> None:
   with pytest.raises(
     text_files.DataError, match='downloading is off'
   ) as caught:
@@ -226,7 +226,7 @@ def test_download_off(cache: pathlib.Path) -> None:
   assert 'COKE_DATA_DIR' not in str(caught.value)
 
 
-def test_no_address(
+def test_no_download_address(
   tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   paths = benchmarks.Benchmark(4, 1, (2, 1, 1), splits=('train', 'dev', 'test'))
@@ -386,7 +386,7 @@ def test_cache_cannot_be_written(
     benchmarks.locate('Toy')
 
 
-def test_two_at_once(
+def test_two_threads_download_at_the_same_time(
   serve: Serve, cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   """Both threads finish downloading before either renames its folder."""

@@ -140,7 +140,7 @@ def test_concatenated_streams_are_one_file(tmp_path, compress):
 
 
 @pytest.mark.parametrize('suffix', COMPRESSORS)
-def test_labels_survive_exactly(tmp_path, suffix):
+def test_labels_are_read_exactly(tmp_path, suffix):
   wanted = [
     (head, relation, tail)
     for head, relation, tail in zip(
@@ -153,7 +153,7 @@ def test_labels_survive_exactly(tmp_path, suffix):
   assert triples == wanted
 
 
-def test_labels_that_look_alike_stay_apart(tmp_path):
+def test_labels_that_look_alike_stay_distinct(tmp_path):
   labels = ['a', 'A', ' a', 'a ', '"a"', 'a\u200b', '1', '1.0', '01']
   text = ''.join(f'{label}\tr\tx\n' for label in labels)
   triples, _, _ = read(write(tmp_path, text.encode()))

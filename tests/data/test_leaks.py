@@ -34,7 +34,12 @@ def swap(pairs):
 
 
 def brute_force(graph, threshold, min_shared):
-  """Returns the leaks of a graph: (kind, relation, other) -> fields."""
+  """Returns the leaks of a graph, and the places of the given-away triples.
+
+  Returns:
+    A dictionary: (kind, relation, other) -> number of shared pairs, overlap and
+    given-away triples by split. Then kind -> split -> places.
+  """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS
   }

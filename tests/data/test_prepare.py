@@ -327,7 +327,7 @@ def test_the_command_without_output_writes_nothing(tmp_path, capsys):
 
 @pytest.fixture
 def standard_input():
-  """Gives the writing end of a pipe whose other end is standard input."""
+  """Replaces standard input by a pipe, and yields the writing end."""
   original = os.dup(0)
   reading, writing = os.pipe()
   os.dup2(reading, 0)
@@ -352,7 +352,7 @@ def test_standard_input(standard_input, capsys):
   ('name', 'linked', 'given_away'),
   [('FB15k', 45_678, 43_625), ('FB15k-237', 0, 0)],
 )
-def test_the_famous_leak(name, linked, given_away):
+def test_published_counts_of_given_away_triples(name, linked, given_away):
   path = pathlib.Path(os.environ.get('COKE_DATA_DIR', '')) / name
   if not path.is_dir():
     pytest.skip(f'needs {name} in COKE_DATA_DIR')

@@ -1,6 +1,6 @@
-"""Reads small imitations of public files, from which a model is then trained.
+"""Reads small imitations of public files, and trains a model on each of them.
 
-A file that cannot be read gives an error that states what to do.
+For imitations that cannot be read, checks that the error states what to do.
 """
 
 import gzip

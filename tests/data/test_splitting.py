@@ -31,7 +31,7 @@ def same_group(one, other, keep_together):
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(GRAPHS, SHARES)
-def test_a_split_keeps_its_promises(triples, shares):
+def test_a_split_has_the_documented_properties(triples, shares):
   parts = splitting.split(triples, shares)
   rows = np.concatenate(list(parts.values()))
   assert sorted(rows.tolist()) == list(range(len(triples)))
@@ -82,7 +82,7 @@ def test_shares_are_reached_and_seeds_differ():
 
 
 def test_every_triple_is_equally_likely_in_test():
-  """Without triples that train needs, the split is a uniform sample."""
+  """If train needs no particular triple, the split is a uniform sample."""
   entities = np.arange(20)
   triples = np.array([(h, 0, t) for h in entities for t in entities if h < t])
   counts = np.zeros(len(triples))

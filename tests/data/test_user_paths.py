@@ -1,4 +1,4 @@
-"""Tests paths that cannot exist."""
+"""Tests the expansion of the home folder, and errors for impossible paths."""
 
 import pathlib
 

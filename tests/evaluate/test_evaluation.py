@@ -1,4 +1,4 @@
-"""Ranks against a brute-force reference, and the metrics of ranks.
+"""Compares ranks with a brute-force reference, and tests the metrics of ranks.
 
 Floating-point scores of one query can differ in the last bits between batch
 shapes, so exact ranks can be compared only if the scores are exact. Two kinds
@@ -59,7 +59,7 @@ def parameters():
 
 @pytest.fixture(scope='module')
 def counted():
-  """Returns a compiled ranker for the tables of all `table_model`s."""
+  """Returns a compiled ranker for the tables of any `table_model`."""
   return ranker_lib.Ranker(table_model(), 8 * parallel.num_devices())
 
 
@@ -191,7 +191,7 @@ def test_ranks_among_given_competitors(size):
   assert_ranks(ranks, *zip(*wanted, strict=True))
 
 
-def test_the_config_chooses_the_queries_that_choose_a_checkpoint():
+def test_the_config_selects_the_queries_that_determine_the_checkpoint():
   made = random_graph(8)
   config = small.config(train={'choose_by': 'tail r1'})
   task = tasks.make_task(config, made)
@@ -201,7 +201,7 @@ def test_the_config_chooses_the_queries_that_choose_a_checkpoint():
     tasks.make_task(config, made)
 
 
-def test_choosing_a_checkpoint_does_not_look_at_test(counted):
+def test_choosing_a_checkpoint_does_not_use_test(counted):
   """The known answers of a validation come from train and valid only."""
   made = random_graph(8, sizes=(40, 30, 60))
   task = link_prediction.LinkPrediction(made)

@@ -32,7 +32,7 @@ def run(out, *flags):
   )
 
 
-def test_the_smoke_mode_leaves_all_results(tmp_path):
+def test_the_smoke_mode_writes_all_results(tmp_path):
   pytest.importorskip('matplotlib')
   done = run(tmp_path / 'out', '--smoke')
   assert done.returncode == 0, done.stdout + done.stderr

@@ -206,7 +206,8 @@ def test_numbers_of_a_table():
   }
   text = report.render(results)
   assert 'large products 1,000 GFLOP/s in float32' in text
-  assert '| 6.00 | 2.00 |' in text  # query mode: of 4, 8 and 6
+  # Query mode: the median of 4, 8 and 6, and the median of 2, 4 and 2.
+  assert '| 6.00 | 2.00 |' in text
   assert 'failed: out of memory' in text
 
 
@@ -237,7 +238,8 @@ def test_the_plan():
   given = parser.parse_args(['--batch-sizes=512,2048', '--threads=1,2'])
   groups = benchmark.make_groups(given, machine)
   assert len(groups) == 2 * 2 * 2 + 2
-  # A GPU works with all cores; without PyTorch, only coke_jax is measured.
+  # On a GPU, the number of threads is not limited. Without PyTorch, only
+  # coke_jax is measured.
   given = parser.parse_args(['--parts=training'])
   groups = benchmark.make_groups(
     given, {'platform': 'gpu', 'cores': 16, 'versions': {}}
@@ -247,7 +249,7 @@ def test_the_plan():
   assert {setting.framework for setting in settings} == {'coke_jax'}
 
 
-def test_pytorch_that_is_asked_for_has_to_be_there():
+def test_variants_of_pytorch_need_pytorch():
   given = benchmark.make_parser().parse_args(['--variants=torch-float32'])
   with pytest.raises(SystemExit, match='PyTorch is not installed'):
     benchmark.make_groups(given, {'versions': {}})
@@ -257,7 +259,7 @@ def test_pytorch_that_is_asked_for_has_to_be_there():
 def test_random_data_have_the_published_counts(name):
   counts = data_sets.COUNTS[name]
   data = data_sets.random_graph(counts)
-  published.check_counts(  # ignores the tiny one
+  published.check_counts(  # It checks nothing for the tiny data set.
     name,
     entities=data.vocabulary.num_entities,
     relations=data.vocabulary.num_relations,
@@ -480,7 +482,7 @@ def test_each_length_is_timed_by_itself():
 
 
 class FakeStepper:
-  """Pretends that a step takes 1 second, and its compilation 100 seconds."""
+  """Simulates steps of 1 second, and a compilation of 100 s for each length."""
 
   steps_per_call = 8
   whole_last_block = False
@@ -497,7 +499,7 @@ class FakeStepper:
       self.compiled.add(length)
 
 
-def test_a_round_weighs_lengths_as_an_epoch_does(monkeypatch):
+def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
   config, task = tiny_task(paths=True)
   whole = setup_lib.build_training_set(
     config, task.training_queries(), task.data.vocabulary
@@ -516,7 +518,7 @@ def test_a_round_weighs_lengths_as_an_epoch_does(monkeypatch):
 
 
 class FakeWorker:
-  """Replaces a process; the label is the seconds of a step."""
+  """Replaces a process. The label of its setting is the time of a step in s."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)
@@ -580,7 +582,7 @@ def test_a_profile_adds_up_the_time_of_a_step():
     ('mul', 'optimizer'),
   ],
 )
-def test_operations_are_told_apart_by_their_place(place, part):
+def test_operations_are_assigned_to_parts_by_their_place(place, part):
   assert profile_step.part(place) == part
 
 

@@ -111,7 +111,7 @@ def test_numbers_are_those_of_the_work_folders(smoke):
   assert rows[1]['numbers']['mrr']['ours'] == single['mrr']
 
 
-def test_a_number_says_where_it_comes_from(smoke):
+def test_a_record_contains_the_origin_of_its_numbers(smoke):
   record = read(smoke / 'records' / 'countries-smoke-seed0.json')
   assert record['budget'] == 'smoke'
   assert record['dataset'] == 'countries'
@@ -138,7 +138,7 @@ def test_parameter_counts_are_the_papers(smoke):
     assert {'RotatE', 'TuckER', 'CoKE'} == set(row['paper'])
 
 
-def test_again_does_nothing(smoke, capsys):
+def test_a_second_call_changes_nothing(smoke, capsys):
   files = [path for path in smoke.rglob('*') if path.is_file()]
   before = {path: path.stat().st_mtime_ns for path in files}
   all_ = importlib.import_module('experiments.paper.all')
@@ -162,7 +162,7 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   assert not all_.is_complete(script, asked, entry)
 
 
-def test_maps_are_kept_where_their_model_is_not_and_is_not_asked_for(
+def test_maps_without_a_model_are_kept_if_it_is_not_selected(
   smoke, tmp_path, capsys
 ):
   maps = importlib.import_module('experiments.paper.contextual_maps')
@@ -219,7 +219,7 @@ def test_fields_added_after_a_record_have_their_default_there(smoke, tmp_path):
   assert runs.load_records(run, tmp_path) == []
 
 
-def test_a_killed_sitting_lasts_until_its_last_sign_of_life(tmp_path):
+def test_a_killed_sitting_lasts_until_its_last_written_file(tmp_path):
   workdir = importlib.import_module('coke_jax.storage.workdir')
   place = workdir.Workdir(tmp_path / 'runs' / 'a')
   with pytest.raises(RuntimeError), runs.Sittings(place).sitting():

@@ -38,8 +38,8 @@ def test_parts_without_training(folder):
   results = {}
   for part in ('parse', 'load', 'filter'):
     results[part] = large_graph.run_part(part, folder, 1, 8)
-  # The hub has 800 facts. As a list per line, they would take 800 x 780 x 4
-  # bytes.
+  # The hub has 800 facts. If each line had its own list of answers, the lists
+  # would take 800 x 780 x 4 bytes.
   (size,) = results['filter']['bytes'].values()
   assert size < 2 * 800 * 780
   table = large_graph.table({str(ENTITIES): results})
@@ -48,7 +48,7 @@ def test_parts_without_training(folder):
 
 
 @pytest.mark.parametrize('layers', [0, 3])
-def test_parameters_on_paper(layers):
+def test_estimated_parameters(layers):
   """Compares the formula with the shapes of a model."""
   config = (
     recipes.factorization() if not layers else config_lib.default_config()

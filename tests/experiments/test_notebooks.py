@@ -45,7 +45,7 @@ nbformat.write(together, sys.argv[1])
 """
 
 
-def test_they_run(tmp_path):
+def test_the_notebooks_run(tmp_path):
   """Runs the notebooks in Jupyter with small models. Installs nothing."""
   target = tmp_path / 'together.ipynb'
   environment = {

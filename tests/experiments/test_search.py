@@ -41,7 +41,7 @@ def test_values_of_fields():
     ['a.b=x..y'],
   ],
 )
-def test_other_texts_are_refused(wrong):
+def test_invalid_texts_are_refused(wrong):
   with pytest.raises(ValueError, match='expected <group>'):
     search_space.distributions(wrong)
 
@@ -66,7 +66,7 @@ def data(tmp_path):
   return folder
 
 
-def test_what_training_kept_is_reported(data, tmp_path, capsys, monkeypatch):
+def test_the_best_validation_is_reported(data, tmp_path, capsys, monkeypatch):
   monkeypatch.setenv('JAX_DISABLE_MOST_OPTIMIZATIONS', 'true')
   out = tmp_path / 'out'
   flags = [f'--config={CONFIG}', f'--out={out}']
@@ -147,7 +147,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   assert len(extended) == 10
 
 
-def test_a_combination_that_cannot_be_is_named(data, tmp_path):
+def test_an_invalid_combination_is_named(data, tmp_path):
   flags = [f'--config={CONFIG}', f'--out={tmp_path / "out"}']
   with pytest.raises(SystemExit, match=r'not trained, see .*dropout=2\.log'):
     search.main([*flags, '--set=model.dropout=2'])

@@ -157,7 +157,7 @@ def test_padding_does_not_change_the_scores():
   )
 
 
-def test_without_prediction_head_the_state_meets_the_entities():
+def test_without_prediction_head_the_state_is_multiplied_with_the_entities():
   model = small.coke(prediction_head=False)
   params = small.random_params(model)
   assert not any('prediction' in name for name in params)
@@ -286,7 +286,7 @@ ENSEMBLE = ({'num_members': 2}, {'rows': 'instance'})
   ],
   ids=str,
 )
-def test_a_resumed_training_is_the_undisturbed_one(tmp_path, model, train):
+def test_a_resumed_training_equals_the_undisturbed_one(tmp_path, model, train):
   config, data = settings(model, train), small.random_graph()
 
   def train(name):

@@ -1,3 +1,5 @@
+"""Compares the loss with one that uses the full target distributions."""
+
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import given, settings
@@ -59,7 +61,7 @@ def test_a_higher_target_mass_rewards_the_answer_more():
   assert gain(0.1) < 0  # The answer has less mass than the other entities.
 
 
-def test_rows_without_answers_cost_nothing():
+def test_rows_without_answers_have_a_loss_of_zero():
   logits = jnp.ones((2, 3))
   losses = loss.smoothed_cross_entropy(logits, jnp.array([[-1], [2]]), 0.8)
   assert losses[0] == 0

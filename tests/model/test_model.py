@@ -1,3 +1,5 @@
+"""Compares the model with the authors' implementation; tests its options."""
+
 import pathlib
 
 import jax
@@ -11,6 +13,8 @@ from coke_jax import tasks
 from coke_jax.data import vocabulary
 from coke_jax.model import encoder, loss, parameters
 
+# Parameters, inputs, hidden states, logits and losses of a small model in the
+# authors' implementation.
 ORACLE = pathlib.Path(__file__).parents[1] / 'data' / 'official_forward.npz'
 
 # (name, entities, relations) -> millions of parameters (paper, table 4).

@@ -65,7 +65,7 @@ def saved_leaves(folder, config) -> list[np.ndarray]:
 @pytest.mark.parametrize(
   ('dtype', 'rate'), [('float32', 1e4), ('bfloat16', 1e4), ('float32', 1e38)]
 )
-def test_a_learning_rate_that_explodes(tmp_path, dtype, rate):
+def test_a_learning_rate_that_is_too_high(tmp_path, dtype, rate):
   """Training stays finite or stops with an error. No NaN is saved."""
   config = small_config(
     tmp_path,

@@ -39,7 +39,7 @@ def best_by_hand(model, question, top, candidates=None):
 
 
 @pytest.mark.parametrize('top', [1, 2, 15, 16, 17, V])
-def test_the_best_equal_a_sorted_list(table, top):
+def test_top_k_equals_a_sorted_list(table, top):
   listed = small.every_question()[:9]
   queries = to_queries(table, listed)
   entities, scores = table.predictor.scorer.top_k(queries, top)

@@ -118,7 +118,7 @@ class Bench:
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """Tries one kind of damage. If the outcome begins with WRONG, it failed."""
+    """Tries one kind of damage. The outcome of a failure begins with WRONG."""
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
     before = contents(work)
@@ -166,7 +166,7 @@ class Bench:
       except SystemExit as end:
         if end.code:
           raise
-      # In the same process, which has compiled everything.
+      # Use this process, because it has already compiled everything.
       outcome = json.dumps(small_runs.outcome(work))
       work.with_suffix('.outcome').write_text(outcome)
       return 0

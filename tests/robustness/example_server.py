@@ -148,7 +148,7 @@ class Connection:
       return CLOSED
     version, status = first.split(b' ', 2)[:2]
     if not version.startswith(b'HTTP/1.'):
-      raise ValueError(f'{first[:100]!r}: expected the line of a status')
+      raise ValueError(f'{first[:100]!r}: expected a status line')
     headers = {}
     while (line := await self._reader.readline()).strip():
       name, _, value = line.decode('latin-1').partition(':')
@@ -175,7 +175,7 @@ class Connection:
     return b''.join(parts)
 
   def end(self) -> None:
-    """Tells the server that no more bytes will be sent."""
+    """Signals to the server that no more bytes will be sent."""
     assert self._writer is not None
     with contextlib.suppress(OSError):
       self._writer.write_eof()

@@ -77,7 +77,7 @@ def unprivileged(work: Work) -> Work:
 
 
 def with_small_files(work: Work, most_bytes: int) -> Work:
-  """Limits the size of files, as a full disk would."""
+  """Limits the size of files, which has the effect of a full disk."""
 
   def run() -> int | None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))

@@ -77,7 +77,7 @@ def problem(
   response: example_server.Response,
   answers: example_server.Answers,
 ) -> str:
-  """Returns what is wrong with a response. Empty if nothing is."""
+  """Describes what is wrong with a response, or returns an empty text."""
   if response.status not in case.statuses:
     return f'status {response.status}, expected one of {case.statuses}'
   text = f'{response.headers} {response.body.decode("utf-8", "replace")}'

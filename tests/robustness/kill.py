@@ -26,7 +26,9 @@ from collections.abc import Callable
 import small_runs
 
 _POLL_SECONDS = 0.0005
-_LEAVE_SECONDS = 30.0  # to exit after a signal, on a busy machine
+# The maximum time from a signal to the exit of a training, on a busy machine.
+_LEAVE_SECONDS = 30.0
+# The names of files that are not completely written.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
 # A process that a shell starts in the background may ignore SIGINT.
@@ -74,12 +76,12 @@ def size(path: pathlib.Path) -> int:
 
 
 # -------------------------------------------------- moments to wait for
-# The argument of each function is the work folder before a start. Each returns
-# a function that returns whether the moment has come.
+# The argument of each function is the work folder before a process is started.
+# The result is a function that returns whether the moment has come.
 
 
 def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
-  """Waits until settings, labels, data, log or results are half written."""
+  """Returns the condition that a file outside checkpoints is half written."""
   before = set(names(work))
   return lambda: any(
     _UNFINISHED.fullmatch(name) and name not in before for name in names(work)
@@ -87,7 +89,7 @@ def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
-  """Waits for a checkpoint that does not have its final name yet."""
+  """Returns the condition that a checkpoint has a temporary name."""
   before = set(names(work / 'checkpoints'))
   return lambda: any(
     'tmp' in name and name not in before for name in names(work / 'checkpoints')
@@ -95,7 +97,7 @@ def a_checkpoint_is_written(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
-  """Waits for a new checkpoint, before old ones are deleted."""
+  """Returns the condition that a new checkpoint has its final name."""
   before = set(names(work / 'checkpoints'))
   return lambda: any(
     'tmp' not in name and name not in before
@@ -104,7 +106,7 @@ def a_checkpoint_is_there(work: pathlib.Path) -> Callable[[], bool]:
 
 
 def the_log_grows(work: pathlib.Path) -> Callable[[], bool]:
-  """Waits for a new line in metrics.jsonl."""
+  """Returns the condition that metrics.jsonl has a new line."""
   before = size(work / 'metrics.jsonl')
   return lambda: size(work / 'metrics.jsonl') > before
 
@@ -191,7 +193,9 @@ def disturb(
   try:
     status = process.wait(timeout=_LEAVE_SECONDS)
   except subprocess.TimeoutExpired:
-    tally.failures.append(f'did not leave {_LEAVE_SECONDS} s after {number}')
+    tally.failures.append(
+      f'no exit within {_LEAVE_SECONDS} s of signal {number}'
+    )
     process.kill()
     process.wait()
     return True
@@ -203,7 +207,8 @@ def disturb(
   tally.stops[signal.Signals(number).name] += 1
   seconds = time.monotonic() - sent
   tally.seconds_to_leave = max(tally.seconds_to_leave, seconds)
-  # Before the program handles signals, Python or the system does.
+  # Until the program has installed its handlers, Python or the system handles
+  # signals.
   if status not in (128 + number, -number):
     tally.failures.append(f'exit status {status} after signal {number}')
   return True
@@ -278,7 +283,9 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--runs', type=int, default=5)
   parser.add_argument('--epochs', type=int, default=300)
   parser.add_argument('--seed', type=int, default=0)
-  parser.add_argument('--folder', help='keeps the runs there; default: deleted')
+  parser.add_argument(
+    '--folder', help='folder of the runs; by default, they are deleted'
+  )
   flags = parser.parse_args(argv)
   total = Tally()
   with tempfile.TemporaryDirectory() as temporary:

@@ -73,7 +73,8 @@ def disturb(
 
   Returns:
     The seconds from the signal to the end of the other process, or None if the
-    training had finished. What went wrong, or an empty text.
+    training had finished. Then a description of what went wrong, or an empty
+    text.
   """
   time.sleep(delay)
   processes[lost].send_signal(number)  # It has no effect after the end.
@@ -99,7 +100,7 @@ def disturb(
     return seconds, f'process {1 - lost} did not end'
   if number == signal.SIGKILL:
     named = f'process {lost} (' in log and 'was lost' in log
-    # Before they are connected, the processes have no names.
+    # Before the processes are connected, no error can name the lost process.
     clear = named or not started
     return seconds, '' if clear else f'no clear error: {log[-500:]}'
   if status not in (128 + number, -number):
@@ -108,7 +109,7 @@ def disturb(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Runs the trial. Returns 1 if anything was lost or unclear."""
+  """Disturbs the training. Returns 1 if a result or an error is wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -116,7 +117,9 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--stops', type=int, default=4, help='SIGTERM')
   parser.add_argument('--epochs', type=int, default=200)
   parser.add_argument('--seed', type=int, default=0)
-  parser.add_argument('--folder', help='keeps the runs there; default: deleted')
+  parser.add_argument(
+    '--folder', help='folder of the runs; by default, they are deleted'
+  )
   flags = parser.parse_args(argv)
   generator = random.Random(flags.seed)
   failures: list[str] = []
@@ -145,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
       )
       if problem:
         failures.append(problem)
-      if seconds is None:  # It had finished, so begin it again.
+      if seconds is None:  # The training had finished, so begin it again.
         failures += small_runs.differences(
           small_runs.outcome(work), undisturbed
         )

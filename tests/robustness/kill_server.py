@@ -4,11 +4,11 @@
 
 In each run, clients ask questions until the server is killed (SIGKILL) or
 stopped (SIGTERM) at a random time. It is a failure if a complete response is
-not that of `Model.predict`. Before the body of every other request, the client
-waits for the interim response `100 Continue`, which shows that the server has
-accepted the request. It is also a failure if such a request has no complete
-response although the server was stopped with SIGTERM, or if the server does not
-end with status 0.
+not that of `Model.predict`. Before the body of about half of the requests, the
+client waits for the interim response `100 Continue`, which shows that the
+server has accepted the request. It is also a failure if such a request has no
+complete response although the server was stopped with SIGTERM, or if the server
+does not end with status 0.
 """
 
 import argparse
@@ -32,8 +32,8 @@ class Tally:
 
   Attributes:
     complete: the number of complete responses.
-    accepted: the number of requests without a complete response when the signal
-      was sent, although `100 Continue` was received.
+    accepted: the number of requests that had received `100 Continue`, but no
+      complete response, when the signal was sent.
     closed: the number of connections that were closed without a response.
     slowest: the longest time from SIGTERM to the end of the process, in
       seconds.
@@ -90,7 +90,7 @@ class Load:
   async def _ask(
     self, connection: example_server.Connection, generator: random.Random
   ) -> bool:
-    """Asks some questions. Returns whether the server answered."""
+    """Asks some questions. Returns False after the signal was sent."""
     count = generator.choice([1, 1, 1, _MOST_QUESTIONS])
     questions = [self._answers.draw(generator) for _ in range(count)]
     body = json.dumps({'questions': questions, 'top': example_server.TOP})

@@ -86,7 +86,7 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
   ended = [True] * (len(lines) - 1) + [False]
   if not lines[-1]:
     lines, ended = lines[:-1], ended[:-1]
-  windows = False  # whether a line before ends with CR LF
+  windows = False  # whether an earlier line ends with CR LF
   rows = []
   for number, (line, has_end) in enumerate(zip(lines, ended, strict=True), 1):
     returned = line.endswith(b'\r')
@@ -303,8 +303,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    The outcome, which is `same labels` or the kind of error. Then a description
-    of the mistake in this outcome, which is empty if the outcome is correct.
+    The outcome: `same labels`, `accepted` or the kind of error. Then a
+    description of what is wrong with this outcome, or an empty text.
   """
   is_paths = generator.random() < 0.5
   columns = list(triple_files.TRIPLE_COLUMNS)

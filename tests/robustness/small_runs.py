@@ -115,8 +115,8 @@ def metrics(work: pathlib.Path) -> list[dict[str, Any]]:
 def outcome(work: pathlib.Path) -> dict[str, str]:
   """Returns checksums of a finished run's results, by name.
 
-  These are the state in the last and in the best checkpoint, metrics.jsonl and
-  results.json.
+  The results are the state in the last and in the best checkpoint,
+  metrics.jsonl and results.json.
   """
   workdir = workdir_lib.Workdir(work)
   config = workdir.config()

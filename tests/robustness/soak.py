@@ -97,10 +97,12 @@ def main(argv: list[str] | None = None) -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--minutes', type=float, default=60)
-  parser.add_argument('--share', type=float, default=0.3, help='of a core')
+  parser.add_argument(
+    '--share', type=float, default=0.3, help='share of a core'
+  )
   parser.add_argument('--folder', help='folder for the results; default: none')
   parser.add_argument(
-    '--most-growth', type=float, default=0.03, help='of the memory'
+    '--most-growth', type=float, default=0.03, help='share of the memory'
   )
   flags = parser.parse_args(argv)
   with tempfile.TemporaryDirectory() as temporary:

@@ -22,7 +22,7 @@ def outcome(script: str, *flags: str) -> str:
   return done.stdout.splitlines()[-1]
 
 
-def test_a_killed_or_stopped_training_comes_to_the_same_numbers() -> None:
+def test_a_killed_or_stopped_training_has_the_same_results() -> None:
   # This seed kills the training while it writes its first checkpoint, and stops
   # it when the next one is written.
   flags = ('--kills=1', '--stops=1', '--runs=1', '--epochs=9', '--seed=24')
@@ -32,7 +32,7 @@ def test_a_killed_or_stopped_training_comes_to_the_same_numbers() -> None:
   assert said.endswith('nothing lost')
 
 
-def test_a_damaged_work_folder_is_survived_or_refused() -> None:
+def test_a_damaged_work_folder_is_continued_or_refused() -> None:
   said = outcome('damage', '--cases=2', '--seed=4')
   assert said.startswith('2 faults injected')
   assert said.endswith('; 0 wrong')

@@ -1,4 +1,4 @@
-"""Drives the page in Chromium: questions, reasons, a review and errors."""
+"""Tests the page in Chromium: questions, reasons, a review and errors."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ ARGUMENTS = (
 )
 WIDE, NARROW = 1280, 400
 PATIENCE = 120_000.0  # milliseconds, on a busy machine
-MOST_TABS = 60  # to a button of the page
+MOST_TABS = 60  # maximum number of Tab keys until a button has the focus
 
 
 def find_chromium() -> str | None:
@@ -50,9 +50,9 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, running):
-  """Opens the page in a new profile.
+  """Returns a function that opens the page in a new browser profile.
 
-  At the end, no script has failed and no other host was contacted.
+  At the end, checks that no script failed and no other host was contacted.
   """
   contexts, problems, requests = [], [], []
 
@@ -105,7 +105,7 @@ def choose(page, field, text, expected):
 
 
 def tab_to(page, name):
-  """Presses the tabulator key until the name of the focused button matches.
+  """Presses the Tab key until the name of the focused button matches.
 
   Returns the name.
   """
@@ -296,7 +296,7 @@ def test_errors_are_explained_and_requests_can_be_repeated(open_page, running):
   sync_api.expect(page.locator('.reasons svg.picture')).to_be_visible()
 
 
-def test_a_token_is_asked_for(open_page):
+def test_the_page_requests_a_token(open_page):
   given = []
 
   def check(route):

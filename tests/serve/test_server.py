@@ -81,7 +81,7 @@ def test_ranks_are_those_of_the_model(running, model):
     (['>borders', '<capital'], ('Kenya', 'borders', '**capital', '?')),
   ],
 )
-def test_steps_are_asked_as_questions(running, model, steps, question):
+def test_steps_equal_questions(running, model, steps, question):
   body = {
     'entity': 'Kenya',
     'steps': [
@@ -130,7 +130,7 @@ def test_bad_requests_are_refused(running, path, body, expected):
 
 @pytest.fixture
 def command(tmp_path):
-  """Starts the command, and gives the process and the address."""
+  """Starts the command, and yields the process and the address."""
   token = tmp_path / 'token'
   token.write_text(TOKEN)
   process = subprocess.Popen(

@@ -160,7 +160,7 @@ def test_the_metadata_of_a_checkpoint_are_replaced(folder):
   assert_same(state, state_of(5))
 
 
-def test_a_checkpoint_of_another_state_is_not_taken_for_this_one(folder):
+def test_another_state_at_the_same_step_is_an_error(folder):
   save(folder, (5, 5))
   with (
     checkpoints_lib.Checkpoints(folder, writing=True) as checkpoints,
@@ -183,7 +183,8 @@ def test_a_checkpoint_of_another_run_is_not_used(folder, caplog):
     assert checkpoints.latest(TEMPLATE)[1] == metadata_of(1, 1)
   assert 'step 2 is of another run' in caplog.text
   with checkpoints_lib.Checkpoints(folder, writing=False) as checkpoints:
-    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)  # not checked
+    # Without a run, the run of a checkpoint is not checked.
+    assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
@@ -210,7 +211,7 @@ def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
 # ------------------------------------------------------------- kept checkpoints
 
 _SAVES = [
-  # step, best so far, kept then
+  # Saved step, best step so far, steps that are kept afterwards.
   (1, 1, {1}),
   (2, 1, {1, 2}),
   (3, 1, {1, 2, 3}),
@@ -309,7 +310,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize('damage', DAMAGES)
-def test_a_damaged_newest_checkpoint_is_passed_over(folder, damage, caplog):
+def test_a_damaged_newest_checkpoint_is_skipped(folder, damage, caplog):
   save(folder, (10, 10), (20, 10))
   damage(folder, 20)
   with (
@@ -476,7 +477,7 @@ def test_for_a_missing_best_checkpoint_the_newest_is_used(folder, caplog):
 
 
 @pytest.mark.parametrize('damage', [truncate, remove_everything])
-def test_training_goes_on_after_a_damaged_checkpoint(folder, damage):
+def test_training_continues_after_a_damaged_checkpoint(folder, damage):
   """Training restarts at step 10 and saves at steps 15 and 20.
 
   The damaged checkpoint of step 20 must not stop the training and must be

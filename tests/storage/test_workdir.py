@@ -75,7 +75,7 @@ def test_a_run_is_read_back(place):
   }
 
 
-def test_files_are_for_people_too(place):
+def test_json_files_are_readable_text(place):
   text = (place.folder / 'vocabulary.json').read_text(encoding='utf-8')
   assert 'Zürich' in text
   assert json.loads(text)['entities'] == list(GRAPH.vocabulary.entities)
@@ -83,7 +83,7 @@ def test_files_are_for_people_too(place):
   assert config['train']['target_mass'] == settings().train.target_mass
 
 
-def test_every_value_of_a_config_survives(tmp_path):
+def test_every_value_of_a_config_is_read_back(tmp_path):
   config = settings(
     **{
       'data.delimiter': '\t',
@@ -130,7 +130,7 @@ with workdir.Workdir(sys.argv[1]).locked():
 """
 
 
-def test_the_lock_keeps_another_process_out_until_it_is_gone(tmp_path):
+def test_the_lock_excludes_other_processes_until_its_holder_ends(tmp_path):
   place = workdir.Workdir(tmp_path / 'a' / 'b')  # created with its parents
   holder = subprocess.Popen(
     [sys.executable, '-c', _HOLDER, str(place.folder)],
@@ -223,7 +223,7 @@ def test_runtime_fields_exist():
 # ------------------------------------------------------------ creating a folder
 
 
-def test_checkpoints_without_a_config_are_not_taken_over(tmp_path):
+def test_checkpoints_without_a_config_are_refused(tmp_path):
   (tmp_path / 'checkpoints' / 'step_1').mkdir(parents=True)
   place = workdir.Workdir(tmp_path)
   with pytest.raises(workdir.WorkdirError, match='no config'):
@@ -422,10 +422,12 @@ def test_labels_of_another_graph(place):
 def test_settings_of_another_run(place):
   path = place.folder / 'config.json'
   changed = settings().to_dict()
-  changed['train']['log_every_steps'] = 3  # may change, and so may the format
+  # This field may change, and so may the spaces in the file.
+  changed['train']['log_every_steps'] = 3
   path.write_text(json.dumps(changed))
   assert_same_data(place.data())
-  changed['model']['num_heads'] = 2  # parameters have the same shapes
+  # With another number of heads, the parameters have the same shapes.
+  changed['model']['num_heads'] = 2
   path.write_text(json.dumps(changed))
   with pytest.raises(workdir.WorkdirError, match=r'config\.json: .*another'):
     place.data()
@@ -461,7 +463,7 @@ def test_a_folder_of_another_format_is_refused(place, format_file):
       read()
 
 
-def test_a_folder_from_a_stranger_runs_no_code(place, tmp_path):
+def test_an_untrusted_folder_runs_no_code(place, tmp_path):
   mark = tmp_path / 'executed'
   arrays = {split: GRAPH.split(split) for split in graph.SPLITS}
   arrays['valid'] = np.array([[Payload(mark)] * 3], dtype=object)
@@ -477,12 +479,12 @@ def test_a_folder_from_a_stranger_runs_no_code(place, tmp_path):
     with pytest.raises(workdir.WorkdirError, match=name):
       place.data()
   assert not mark.exists()
-  pickle.loads(pickled)  # unpickling runs the payload
+  pickle.loads(pickled)  # Check that unpickling does run the payload.
   assert mark.exists()
 
 
 @pytest.mark.parametrize('name', ['config.json', 'vocabulary.json'])
-def test_nesting_without_end(place, name):
+def test_deeply_nested_json(place, name):
   (place.folder / name).write_text('[' * 200_000)
   with pytest.raises(workdir.WorkdirError, match=name):
     place.data()
@@ -601,7 +603,7 @@ def test_missing_lines_are_noticed(place, caplog, step, last_line, warned):
   assert bool(warned) == bool(caplog.text)
 
 
-def test_a_number_that_json_does_not_know_is_refused(place):
+def test_a_number_that_json_cannot_represent_is_refused(place):
   with pytest.raises(ValueError, match='JSON'):
     place.metrics().append({'step': 1, 'loss': float('nan')})
   assert place.metrics().read() == []
@@ -626,7 +628,7 @@ def test_a_file_is_replaced_whole(tmp_path):
 
 
 @pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
-def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path, error):
+def test_a_failed_write_leaves_only_the_old_file(tmp_path, error):
   path = tmp_path / 'file'
   path.write_text('old')
 
@@ -641,7 +643,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path, error):
 
 
 @pytest.mark.parametrize('value', [{'a': float('inf')}, {'a': object()}])
-def test_what_json_cannot_hold_changes_nothing(tmp_path, value):
+def test_a_value_that_json_cannot_represent_changes_nothing(tmp_path, value):
   path = tmp_path / 'file.json'
   json_files.write_json(path, {'a': 1})
   with pytest.raises((ValueError, TypeError)):
@@ -650,7 +652,7 @@ def test_what_json_cannot_hold_changes_nothing(tmp_path, value):
   assert json.loads(path.read_text()) == {'a': 1}
 
 
-def test_what_a_kill_has_left_is_taken_away(place):
+def test_unfinished_files_of_a_killed_process_are_deleted(place):
   left = place.folder / f'.results.json.{"0" * 32}'
   others = [place.folder / name for name in ('.notes.txt', 'x.' + '0' * 32)]
   for path in (left, *others):

@@ -93,7 +93,8 @@ def test_a_time_must_be_positive(task, config, minutes):
 
 def test_too_little_time_is_an_error(task, config, times):
   times(1.0, 30.0, 1.0)
-  # 30 s, and 3 s for a step, a validation and the test in 80 % of the rest
+  # The compilation takes 30 s. A step, a validation and the test take 3 s, for
+  # which 80 % of the remaining time are used.
   message = r'minutes is 0\.54: expected more than 0\.6'
   with pytest.raises(config_lib.ConfigError, match=message):
     budget.choose(config, task, 0.54)

@@ -23,7 +23,7 @@ def send(number: int = signal.SIGTERM) -> None:
 
 
 @pytest.fixture(autouse=True)
-def ctrl_c_is_heard():
+def default_sigint_handler():
   """Restores the handler of SIGINT, which shells disable in the background."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
@@ -47,7 +47,7 @@ def test_a_signal_is_recorded_and_nothing_else(number, capfd):
   assert 'saving' in capfd.readouterr().err
 
 
-def test_at_once():
+def test_signals_are_raised_at_once():
   reached = False
   with interruption.Watch() as watch:
     with watch.at_once():

@@ -54,7 +54,7 @@ def trained(tmp_path_factory):
   return folder / 'work', config
 
 
-def test_results_have_the_promised_keys(trained):
+def test_results_have_the_documented_keys(trained):
   folder, _ = trained
   results = json.loads((folder / 'results.json').read_text())
   assert results['dataset'] == 'ring'
@@ -160,7 +160,7 @@ def test_changed_data_files_are_refused(trained, tmp_path, caplog):
     {'data.kind': 'walks', 'data.inverse_marker': 'k'},  # as in `knows`
   ],
 )
-def test_a_slip_in_the_settings_leaves_nothing_behind(tmp_path, change):
+def test_a_mistake_in_the_settings_creates_no_work_folder(tmp_path, change):
   data = write_graph(tmp_path / 'data')
   (data / 'valid.txt').write_text('')
   config = small_config(data)
@@ -208,7 +208,7 @@ def test_output_can_replace_no_file_of_a_run(trained):
         checks.protect_files(str(path), '-', folder)
 
 
-def test_the_folder_alone_is_enough_to_measure_again(trained):
+def test_evaluation_needs_only_the_work_folder(trained):
   """Moves the work folder away from the data, and uses a separate process."""
   folder, _ = trained
   before = json.loads((folder / 'results.json').read_text())
@@ -258,7 +258,7 @@ def test_evaluation_and_prediction_agree(trained):
   assert results['tail']['mrr'] == pytest.approx(np.mean(1 / np.array(ranks)))
 
 
-def test_a_slip_in_the_data_leaves_nothing_behind(tmp_path):
+def test_a_mistake_in_the_data_creates_no_work_folder(tmp_path):
   data = write_graph(tmp_path / 'data')
   with (data / 'test.txt').open('a') as out:
     out.write('person 1\tknows\n')

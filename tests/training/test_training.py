@@ -71,8 +71,10 @@ class StoppedError(Exception):
 
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
-def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
-  """Stops inside an epoch. The last checkpoint is inside one, too."""
+def test_a_resumed_training_equals_the_undisturbed_one(
+  tmp_path, monkeypatch, rows
+):
+  """Stops inside an epoch. The last checkpoint is also inside an epoch."""
   config = small_config(rows=rows, checkpoint_every_minutes=1e-9)
   assert config.model.dropout > 0
   whole = make_trainer(tmp_path / 'whole', config).run()
@@ -106,7 +108,7 @@ def test_a_resumed_training_is_the_undisturbed_one(tmp_path, monkeypatch, rows):
 
   assert lines('whole') == lines('parts')
   finished = make_trainer(tmp_path / 'parts', config)
-  assert_same(whole, finished.run())  # nothing is left to do
+  assert_same(whole, finished.run())  # All steps were done before.
 
 
 @pytest.mark.parametrize('rows', ['instance', 'query'])
@@ -135,7 +137,7 @@ def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
     assert losses == expected
 
 
-def test_it_learns_a_handful_of_triples_by_heart(tmp_path):
+def test_a_few_triples_are_learned_exactly(tmp_path):
   # Each head and relation has one tail. Each relation and tail has one head.
   train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
   graph = dataclasses.replace(random_graph(), train=train, valid=train)
@@ -220,7 +222,7 @@ def one_step(batch, config, graph, weight_per_row=1.0):
 
 @pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
 def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
-  """This is true for any number of rows into which the query is split."""
+  """The weight does not depend on how many rows the query is split into."""
   graph = random_graph(lines=120)
   config = small_config(
     rows='query', max_answers_per_row=3, query_weight_power=power
@@ -344,7 +346,7 @@ def train_without_dropout(folder):
   make_trainer(folder, config, random_graph(lines=41)).run()
 
 
-def test_eight_devices_learn_what_one_does(tmp_path):
+def test_eight_devices_have_the_losses_of_one_device(tmp_path):
   train_without_dropout(tmp_path / 'one')
   small.run_script(__file__, tmp_path / 'eight', devices=8)
   curves = []
@@ -378,6 +380,7 @@ def test_tensorboard_events(tmp_path):
   assert list((tmp_path / 'tensorboard').glob('events.*'))
 
 
-if __name__ == '__main__':  # see test_eight_devices_learn_what_one_does
+# See test_eight_devices_have_the_losses_of_one_device.
+if __name__ == '__main__':
   assert jax.local_device_count() == 8
   train_without_dropout(pathlib.Path(sys.argv[1]))

@@ -74,7 +74,7 @@ def test_one_relation(model):
   assert {one.fact[1] for one in found} == {'near'}
 
 
-def test_ranks_and_what_was_expected(model):
+def test_ranks_and_expected_entities(model):
   for one in model.audit(top=5, expected=2):
     tail, head = model.rank(one.fact)
     assert (one.tail_rank, one.head_rank) == (tail.rank, head.rank)
