@@ -24,9 +24,7 @@ def trained(tmp_path_factory):
   return folder
 
 
-def test_every_fact_is_scored_with_a_model_that_was_trained_without_it(
-  trained, tmp_path
-):
+def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
   data = small.random_graph()
   shutil.copytree(trained, tmp_path / 'run')
   found = cross_audit.audit(tmp_path / 'run', 3, top=1000, expected=2)
