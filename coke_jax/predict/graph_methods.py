@@ -99,7 +99,8 @@ class GraphMethods:
       top: the maximum number of facts.
       per_head: the maximum number of facts with the same head. Default: no
         limit.
-      splits: the splits whose facts count as known. Facts of train always do.
+      splits: the splits whose facts count as known. Facts of train always
+        count.
       type_matching: whether to limit heads to the known heads of the relation,
         and tails to its known tails. If nearly all heads have only one tail,
         such as one capital, the heads are instead limited to entities without a

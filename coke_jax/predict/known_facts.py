@@ -21,7 +21,7 @@ class Restriction:
   """Filters candidate answers. Default: every entity is a candidate.
 
   Attributes:
-    splits: the splits whose facts count as known. Facts of train always do.
+    splits: the splits whose facts count as known. Facts of train always count.
       Default: all splits.
     new_only: whether known answers are removed. Default: no.
     exclude_own: whether the entity of the question is removed. Default: no.

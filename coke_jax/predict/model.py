@@ -170,7 +170,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     Args:
       facts: a triple or path of labels without `?`, or a list of these.
       side: the end to predict, `head`, `tail` or `both`.
-      splits: the splits whose facts count as known. Facts of train always do.
+      splits: the splits whose facts count as known. Facts of train always
+        count.
       type_matching: whether to limit the candidates for the tail to the known
         tails of the last relation, and the candidates for the head to the known
         heads of the first relation.

@@ -213,7 +213,7 @@ class Parser:
 
 
 def _find(label: str, find: Callable[[str], int]) -> int:
-  """Applies a lookup, whose KeyError becomes a QuestionError."""
+  """Looks up a label. Raises QuestionError if it is no string or unknown."""
   if not isinstance(label, str):
     raise questions.QuestionError(
       f'{validation.short(label)}: expected a label, a string'

@@ -18,7 +18,7 @@ from coke_jax.predict import score_programs
 from coke_jax.shards import placement as placement_lib
 
 _SMALL_BATCHES = (8, 64)  # rows for each device
-_MIN_TOP_K = 16  # A smaller k would need another compilation.
+_MIN_TOP_K = 16  # All smaller k share the program for this k.
 
 
 class Scorer:
@@ -121,7 +121,8 @@ class Scorer:
 
     Args:
       queries: B queries with one answer each, 1 <= B <= `batch_size`.
-      candidates: bool [B, V]. The answer of a query is always a candidate.
+      candidates: bool [B, V]. The answer of a query counts as a candidate even
+        if its value is False.
 
     Returns:
       The ranks of the B answers.

@@ -101,7 +101,7 @@ def discover(
     relations: the relations, or None for all of them. In path data, this does
       not include inverse relations.
     per_head: the maximum number of facts with the same head, or None.
-    splits: the splits whose facts count as known. Facts of train always do.
+    splits: the splits whose facts count as known. Facts of train always count.
     type_matching: whether heads and tails are limited to the entities of
       `plausible_entities`.
     progress: whether to show a progress bar.
