@@ -57,7 +57,7 @@ def default_config() -> ml_collections.ConfigDict:
   data.inverse_marker = '**'
   # Maximum number of relations in a training path. Must be 1 for 'triples'. For
   # 'paths', evaluation also uses longer paths. For 'walks', the sampled paths
-  # of valid and test have the same maximum, but a maximum of 2 instead of 1.
+  # of valid and test have the same maximum, or 2 if the maximum is 1.
   data.max_path_length = 1
   # Random seed for sampling paths ('walks' only).
   data.walks_seed = 0

@@ -2,7 +2,7 @@
 
 A model gives many wrong facts a high probability, because it was trained on
 them. So the facts are divided into parts, the folds. For each fold, a model is
-trained on the facts of the other folds and scores the facts of the fold.
+trained on the training facts outside the fold and scores the facts in the fold.
 """
 
 import dataclasses

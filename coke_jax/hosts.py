@@ -114,7 +114,7 @@ def joined(
     wait_for_all()
   except BaseException as error:
     if isinstance(error, jax.errors.JaxRuntimeError):
-      # Probably, a process was lost. Then `_judge` ends this process meanwhile.
+      # Probably, a process was lost. Wait, so that `_judge` ends this process.
       time.sleep(_LOST_SECONDS + 5 * _POLL_SECONDS)
     watch.announce(str(error), getattr(error, 'exit_status', 1))
     watch.leave()

@@ -227,8 +227,8 @@ def broadcast(tree: Any) -> Any:
     array = np.ascontiguousarray(leaf).reshape(-1)
     if not array.size:
       return np.asarray(leaf)
-    # JAX sums the arrays of all processes, replaced by zeros except in process
-    # 0. As a sum of floats, -0.0 would become 0.0, but bytes cannot change.
+    # JAX sums the arrays, with zeros in all processes except process 0. A sum
+    # of floats would change -0.0 to 0.0. Bytes do not change.
     sent = multihost_utils.broadcast_one_to_all(array.view(np.uint8))
     return np.asarray(sent).view(array.dtype).reshape(leaf.shape)
 

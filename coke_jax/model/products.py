@@ -100,8 +100,8 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Computes the attention-weighted sums of values.
 
-  Here and in the gradient, the last axis of every product with the axis H is H.
-  With automatic differentiation, the last axis would be K, which is only 3 for
+  If a product has the axis H, here or in the gradient, H is its last axis. With
+  automatic differentiation, the last axis would be K, which is only 3 for
   triples. Then XLA on a CPU would take ten times as long.
 
   Args:

@@ -31,7 +31,8 @@ class Agreement:
     Returns:
       Whether a checkpoint is due in any process, and the number of a signal
       that any process received, or 0. If there are several processes, the
-      result is that of the arguments of the previous call.
+      arguments of the previous call determine the result. The result of the
+      first call is then False and 0.
     """
     own = (bool(saving_is_due), received or 0)
     if hosts.num_processes() == 1:

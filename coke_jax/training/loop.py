@@ -117,7 +117,7 @@ class Trainer:
       self.progress = progress_lib.Progress(**metadata)
       if self.progress.best_step not in (None, *self._checkpoints.steps()):
         # The checkpoint of `best_step` was deleted when a later checkpoint
-        # became the best. The later checkpoint is damaged.
+        # became the best. The later checkpoint is damaged, so none is the best.
         self.progress.best_step = self.progress.best_metric = None
         self.progress.stale_validations = 0
       print(
