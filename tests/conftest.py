@@ -1,5 +1,6 @@
 """Configures JAX for all tests, and finds real data sets."""
 
+import gc
 import os
 import pathlib
 import subprocess
@@ -20,11 +21,13 @@ FAST_COMPILATION = (
 
 
 def pytest_configure(config):
-  """Shares compiled programs between tests, and forbids implicit broadcasting.
+  """Makes tests fast, and forbids implicit broadcasting.
 
   Programs that several tests or processes compile are compiled once. JAX raises
-  an error for operands of different ranks.
+  an error for operands of different ranks. Programs and their caches are many
+  objects that live long, so garbage is collected rarely.
   """
+  gc.set_threshold(100_000, 50, 1000)
   if not hasattr(config, 'workerinput'):
     cache = tempfile.TemporaryDirectory(prefix='coke_jax-tests-')
     config.add_cleanup(cache.cleanup)

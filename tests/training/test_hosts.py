@@ -14,8 +14,20 @@ from coke_jax import hosts
 from coke_jax.training import run
 
 SETTINGS = {
-  'model': {'dropout': 0.0},
-  'train': {'num_epochs': 2.0, 'validate_every_epochs': 1.0},
+  'model': {
+    'dropout': 0.0,
+    'composition': 'complex',
+    'relation_directions': True,
+  },
+  'train': {
+    'batch_size': 8,
+    'candidates': 8,
+    'embedding_learning_rate_factor': 5.0,
+    'log_every_steps': 2,
+    'n3_penalty': 0.01,
+    'num_epochs': 2.0,
+    'validate_every_epochs': 1.0,
+  },
 }
 
 
@@ -53,11 +65,14 @@ def finish(processes):
   return [process.returncode for process in processes], outputs
 
 
-def losses(workdir):
-  """Returns the loss of each step."""
+def curves(workdir):
+  """Returns the losses and gradient norms of a run, each [records]."""
   lines = (workdir / 'metrics.jsonl').read_text().splitlines()
-  records = map(json.loads, lines)
-  return [record['loss'] for record in records if record['kind'] == 'train']
+  records = [line for line in map(json.loads, lines) if line['kind'] == 'train']
+  return [
+    np.array([record[name] for record in records])
+    for name in ('loss', 'gradient_norm')
+  ]
 
 
 def results(workdir):
@@ -77,16 +92,25 @@ def assert_close(got, expected):
     assert got == expected
 
 
-def test_two_processes_equal_one(tmp_path):
-  data = small.random_graph()
-  small.create_workdir(tmp_path / 'two', small.config(**SETTINGS), data)
-  statuses, outputs = finish(start(tmp_path / 'two', processes=2, devices=2))
-  assert statuses == [0, 0], outputs
-  run.train_and_evaluate(small.config(**SETTINGS), tmp_path / 'one', data=data)
-  expected = losses(tmp_path / 'one')
+def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
+  """Compares 2 processes x 4 devices and 1 x 8 with the devices of the test."""
+  # The last batch has two rows, so several devices have none.
+  data = small.random_graph(sizes=(41, 9, 9))
+  runs = {'two': (2, 4), 'eight': (1, 8)}
+  started = []
+  for name, (processes, devices) in runs.items():
+    small.create_workdir(tmp_path / name, small.config(**SETTINGS), data)
+    started += start(tmp_path / name, processes=processes, devices=devices)
+  run.train_and_evaluate(small.config(**SETTINGS), tmp_path / 'here', data=data)
+  statuses, outputs = finish(started)
+  assert statuses == [0, 0, 0], outputs
+  expected, norms = curves(tmp_path / 'here')
   assert len(expected) > 10
-  np.testing.assert_allclose(losses(tmp_path / 'two'), expected, rtol=1e-4)
-  assert_close(results(tmp_path / 'two'), results(tmp_path / 'one'))
+  for name in runs:
+    found, found_norms = curves(tmp_path / name)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(found_norms, norms, rtol=1e-3)
+    assert_close(results(tmp_path / name), results(tmp_path / 'here'))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import collections
 import dataclasses
 import itertools
 import json
-import pathlib
-import sys
 
 import jax
 import numpy as np
@@ -335,35 +333,6 @@ def test_an_empty_valid_split_keeps_the_last_checkpoint(tmp_path):
   assert_same(state.params, params)
 
 
-def train_without_dropout(folder):
-  config = small_config()
-  config.model.dropout = 0.0
-  config.model.update(composition='complex', relation_directions=True)
-  config.train.embedding_learning_rate_factor = 5.0
-  config.train.candidates = 8
-  config.train.n3_penalty = 0.01
-  # The last batch has two rows.
-  make_trainer(folder, config, random_graph(lines=41)).run()
-
-
-def test_eight_devices_have_the_losses_of_one_device(tmp_path):
-  train_without_dropout(tmp_path / 'one')
-  small.run_script(__file__, tmp_path / 'eight', devices=8)
-  curves = []
-  for name in ('one', 'eight'):
-    lines = (tmp_path / name / 'metrics.jsonl').read_text().splitlines()
-    curves.append(
-      [line for line in map(json.loads, lines) if line['kind'] == 'train']
-    )
-  assert len(curves[0]) == len(curves[1]) > 3
-  for one, eight in zip(*curves, strict=True):
-    assert one['step'] == eight['step']
-    np.testing.assert_allclose(one['loss'], eight['loss'], rtol=1e-5)
-    np.testing.assert_allclose(
-      one['gradient_norm'], eight['gradient_norm'], rtol=1e-3
-    )
-
-
 def test_a_batch_that_devices_cannot_share_is_refused(monkeypatch):
   monkeypatch.setattr(parallel, 'num_devices', lambda: 8)
   graph = random_graph()
@@ -380,7 +349,13 @@ def test_tensorboard_events(tmp_path):
   assert list((tmp_path / 'tensorboard').glob('events.*'))
 
 
-# See test_eight_devices_have_the_losses_of_one_device.
-if __name__ == '__main__':
-  assert jax.local_device_count() == 8
-  train_without_dropout(pathlib.Path(sys.argv[1]))
+@pytest.mark.parametrize(
+  ('decay', 'after'),
+  [('linear', [0.4, 0.3, 0.2, 0.1, 0.0]), ('none', [0.4] * 5)],
+)
+def test_the_learning_rate_rises_and_then_falls_or_stays(decay, after):
+  config = small_config(learning_rate=0.4, learning_rate_decay=decay)
+  config.train.warmup_fraction = 0.5
+  _, schedule = setup_lib.build_optimizer(config, 8)
+  rates = [float(schedule(step)) for step in range(9)]
+  np.testing.assert_allclose(rates, [0.1, 0.2, 0.3, 0.4, *after], atol=1e-7)
