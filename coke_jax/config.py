@@ -130,9 +130,11 @@ def default_config() -> ml_collections.ConfigDict:
   # Optimizer: 'adam', as in the paper, or 'adagrad'. Adagrad with a learning
   # rate of about .1 suits models with 0 blocks and the N3 penalty.
   train.optimizer = 'adam'
-  # Peak learning rate, which is reached after linear warm-up and followed by
-  # linear decay to 0.
+  # Peak learning rate, which is reached after linear warm-up.
   train.learning_rate = 5e-4
+  # Learning rate after the warm-up. 'linear', as in the paper: it decays
+  # linearly to 0. 'none': it stays at its peak, which suits Adagrad.
+  train.learning_rate_decay = 'linear'
   # Factor by which the learning rate of embeddings and entity biases is
   # multiplied. Not in the paper.
   train.embedding_learning_rate_factor = 1.0

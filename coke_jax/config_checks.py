@@ -9,6 +9,7 @@ from coke_jax import errors
 
 KINDS = ('triples', 'paths', 'walks')
 OPTIMIZERS = ('adam', 'adagrad')
+DECAYS = ('linear', 'none')
 ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 COMPOSITIONS = ('', 'complex', 'rotation')
@@ -134,6 +135,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   expect(
     'train.optimizer', train.optimizer in OPTIMIZERS, f'one of {OPTIMIZERS}'
+  )
+  expect(
+    'train.learning_rate_decay',
+    train.learning_rate_decay in DECAYS,
+    f'one of {DECAYS}',
   )
   expect('train.rows', train.rows in ROWS, f'one of {ROWS}')
   expect(

@@ -1,4 +1,4 @@
-"""Adam or Adagrad with warm-up, linear decay, clipping and weight decay.
+"""Adam or Adagrad with a schedule, clipping and weight decay.
 
 The functions return the same object for equal arguments, because compiled train
 steps are cached by their optimizer.
@@ -18,26 +18,29 @@ _ADAGRAD_EPSILON = 1e-20
 
 @functools.lru_cache(maxsize=32, typed=True)
 def learning_rate_schedule(
-  peak: float, num_steps: int, warmup_fraction: float
+  peak: float, num_steps: int, warmup_fraction: float, decay: str = 'linear'
 ) -> optax.Schedule:
-  """Builds a schedule that rises linearly to a peak, then falls to 0.
+  """Builds a schedule that rises linearly to a peak, then falls to 0 or stays.
 
   Args:
     peak: the highest learning rate.
     num_steps: steps of the whole training.
     warmup_fraction: fraction of the steps in which the learning rate rises
       (paper: 0.1).
+    decay: `linear`, as in the paper: falls to 0 until the end of the training;
+      `none`: stays at the peak.
 
   Returns:
     A function from the step, counted from 0, to the learning rate.
   """
   warmup = round(num_steps * warmup_fraction)
+  end = 0.0 if decay == 'linear' else peak
   # A learning rate of 0 would waste the first step. So step 0 already has a
   # positive learning rate, and step `num_steps` is the first with 0.
   return optax.join_schedules(
     [
       optax.linear_schedule(peak / max(warmup, 1), peak, max(warmup - 1, 1)),
-      optax.linear_schedule(peak, 0.0, max(num_steps - warmup, 1)),
+      optax.linear_schedule(peak, end, max(num_steps - warmup, 1)),
     ],
     [warmup],
   )

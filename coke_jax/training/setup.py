@@ -178,7 +178,10 @@ def build_optimizer(
   """
   settings = config.train
   schedule = optimizer.learning_rate_schedule(
-    settings.learning_rate, num_steps, settings.warmup_fraction
+    settings.learning_rate,
+    num_steps,
+    settings.warmup_fraction,
+    settings.learning_rate_decay,
   )
   transformation = optimizer.make_optimizer(
     schedule,
