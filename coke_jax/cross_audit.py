@@ -3,6 +3,7 @@
 A model gives many wrong facts a high probability, because it was trained on
 them. So the facts are divided into parts, the folds. For each fold, a model is
 trained on the training facts outside the fold and scores the facts in the fold.
+Training facts that are in no fold are the exception, see `data.folds.assign`.
 """
 
 import dataclasses

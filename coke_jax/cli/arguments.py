@@ -58,7 +58,9 @@ def prepare(argv: list[str]) -> list[str]:
         argument = f'{match[1]}={flags_lib.unescape(value)}'
     rest.append(argument)
     if match := _WORKDIR.match(argument):
-      saved = match[1] or (arguments[0] if arguments else '')
+      saved = match[1]
+      if saved is None and arguments:
+        saved = arguments[0]
   # Ignore a path that is not valid here. `missing_config` reports it.
   with contextlib.suppress(errors.PathError):
     if not config and saved and workdir_lib.Workdir(saved).exists:

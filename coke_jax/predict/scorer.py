@@ -194,15 +194,17 @@ class Scorer:
     program = score_programs.encode(self.model, self.placement, layer)
     return self._run(program, {'tokens': tokens})['hidden']
 
+  def batch_sizes(self) -> list[int]:
+    """Returns the sizes to which batches are padded, over all devices."""
+    devices = parallel.num_devices()
+    small = (number * devices for number in _SMALL_BATCHES)
+    return [size for size in small if size < self.batch_size] + [
+      self.batch_size
+    ]
+
   def padded_size(self, rows: int) -> int:
     """Returns the padded batch size for a number of rows, over all devices."""
-    devices = parallel.num_devices()
-    sizes = [
-      n * devices for n in _SMALL_BATCHES if n * devices < self.batch_size
-    ]
-    return next(
-      (size for size in sizes if size >= rows), max(self.batch_size, rows)
-    )
+    return next((size for size in self.batch_sizes() if size >= rows), rows)
 
   def _run(
     self, program: device_call.DeviceCall, batch: device_call.Batch

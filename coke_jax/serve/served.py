@@ -24,9 +24,6 @@ _HINTS = 3  # labels in the error message about an unknown label
 # If valid has at most this number of facts, a model without a calibration is
 # calibrated when it is loaded.
 _MAX_CALIBRATED = 5000
-# On one device, batches are padded to 8 or 64 questions or the full size, see
-# `scorer`. These are the smallest numbers of questions for the last two sizes.
-_SMALL = 9, 65
 
 
 class Served:
@@ -164,10 +161,9 @@ class Served:
     """Compiles the programs of predictions, so that no request waits."""
     words = self.model.data.vocabulary
     question = (words.entities[0], words.relations[0], questions.UNKNOWN)
-    for count in (1, *_SMALL):
-      if count <= self.model.batch_size:
-        for new_only in (False, True):
-          self.model.predict([question] * count, new_only=new_only)
+    for count in self.model.predictor.scorer.batch_sizes():
+      for new_only in (False, True):
+        self.model.predict([question] * count, new_only=new_only)
     _ = self.embeddings, self.explainer
 
   def metadata(self) -> dict[str, Any]:

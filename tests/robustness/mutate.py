@@ -370,8 +370,6 @@ def judge(
     return 'error: a damaged archive', ''
   if 'to train on' in got:
     return 'error: empty', '' if line is None and not expected else got
-  if line == 0:
-    return 'error: no header', '' if 'header' in got else got
   if line is None:
     return 'error', f'refused without reason: {got[:500]} for {raw!r}'
   named = got.startswith(f'{path}:{line}: ')
