@@ -157,9 +157,10 @@ class Lines:
     progress_bar.say(f'skipped {error}', sys.stderr)
 
   def _count(self) -> int | None:
-    """Returns the number of lines, or None if the input is not a regular file.
+    """Returns the number of lines for the progress bar.
 
-    The progress bar shows this number.
+    Returns None if the input is not a regular file, or if it cannot be read to
+    its end. The lines before the end are still processed.
     """
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None
@@ -168,7 +169,10 @@ class Lines:
     lines = text_files.read_lines(
       pathlib.Path(self.path), ignored.append, warn=False
     )
-    return sum(1 for _ in lines)
+    try:
+      return sum(1 for _ in lines)
+    except text_files.DataError:
+      return None
 
 
 def from_config(

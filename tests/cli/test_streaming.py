@@ -465,6 +465,18 @@ def test_undecodable_bytes_stop_with_their_line(model, tmp_path):
   assert not (tmp_path / 'answers').exists()
 
 
+def test_questions_before_a_line_that_ends_the_input_are_answered(
+  model, tmp_path, capfd
+):
+  long = b'x' * text_files.MAX_LINE_BYTES
+  path = write(tmp_path, b'e03\tlikes\t?\n' + long + b'\n')
+  with pytest.raises(
+    text_files.DataError, match=r'questions\.tsv:2: .*is longer than'
+  ):
+    answer(model, path, '-', 'tsv')
+  assert '\n1\ttail\te03\tlikes\te00\t1\t' in capfd.readouterr().out
+
+
 def test_the_number_of_suggestions_is_limited(model, tmp_path, capsys):
   path = write(tmp_path, 'e3\tlikes\t?\n' * 30)
   _, lines = answer(model, path, tmp_path / 'answers', skip_bad=True)

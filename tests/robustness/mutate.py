@@ -11,49 +11,22 @@ names the file and this line.
 """
 
 import argparse
-import bz2
 import collections
 import dataclasses
-import gzip
-import lzma
 import pathlib
 import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+import mutations
 
 from coke_jax.data import path_files, text_files, triple_files
 from coke_jax.data import paths as paths_lib
 
 Row = tuple[str, ...]  # the labels of a line: head, relations, tail
-
-_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
-_MOST_BYTES = 1 << 20
 _MOST_RELATIONS = 1000
-_LABELS = (
-  'a', 'b', 'NA', 'nan', 'null', '007', '1e5', ' around ', '"quoted"', "it's",
-  '#comment', '\\N', 'back\\tslash', 'Zürich', 'Zu\u0308rich', '東京', '🂡',
-  'no\u00a0break', 'zero\u200bwidth', 'inner\ufeffmark', 'nul\x00', 'bell\x07',
-  'escape\x1b[0m', 'vertical\x0btab', 'form\x0cfeed', 'next\x85line',
-  'line\u2028separator', 'inner\rreturn', '/people/place', 'https://a.b/?c=d&e',
-)  # fmt: skip
-_PIECES = (
-  b'\t', b'\t\t', b'\n', b'\n\n', b'\r', b'\r\n', b'\x00', b'\xff', b'\x80',
-  b'\xc0\xaf', b'\xed\xa0\x80', b'\xf4\x90\x80\x80', b'\xe2\x80\xa8', b' ',
-  b'\xc2\x85', b'**', b',', b',,', b'****', b'"', b'x\ty\tz\n', b'\x1a',
-  *_MARKS,
-)  # fmt: skip
-_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-  '.gz': gzip.compress,
-  '.bz2': bz2.compress,
-  '.xz': lzma.compress,
-}
-_DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-  '.gz': gzip.decompress,
-  '.bz2': bz2.decompress,
-  '.xz': lzma.decompress,
-}
 
 
 class RefusedError(Exception):
@@ -80,25 +53,10 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
     RefusedError: a line breaks a rule. The argument is the number of the first
       such line.
   """
-  if raw.startswith(_MARKS):
-    raise RefusedError(1)
-  lines = raw.split(b'\n')
-  ended = [True] * (len(lines) - 1) + [False]
-  if not lines[-1]:
-    lines, ended = lines[:-1], ended[:-1]
-  windows = False  # whether an earlier line ends with CR LF
   rows = []
-  for number, (line, has_end) in enumerate(zip(lines, ended, strict=True), 1):
-    returned = line.endswith(b'\r')
-    if len(line) + has_end > _MOST_BYTES:
+  for number, text, _ in mutations.strict_lines(raw):
+    if text is None:
       raise RefusedError(number)
-    if not has_end and windows and returned:
-      raise RefusedError(number)
-    windows |= has_end and returned
-    try:
-      text = line[: len(line) - (has_end and returned)].decode()
-    except UnicodeDecodeError:
-      raise RefusedError(number) from None
     if layout.header and number == 1:
       continue
     fields = text.split(layout.delimiter)
@@ -146,137 +104,6 @@ def read(folder: pathlib.Path, layout: Layout) -> list[Row]:
   return [(names[h], kinds[r], names[t]) for h, r, t in triples.train.tolist()]
 
 
-# -------------------------------------------------------------------- mutations
-
-
-def _place(data: bytes, generator: random.Random) -> int:
-  return generator.randrange(len(data) + 1)
-
-
-def flip_bit(data: bytes, generator: random.Random) -> bytes:
-  """Flips one bit."""
-  if not data:
-    return data
-  place = generator.randrange(len(data))
-  changed = data[place] ^ (1 << generator.randrange(8))
-  return data[:place] + bytes([changed]) + data[place + 1 :]
-
-
-def any_byte(data: bytes, generator: random.Random) -> bytes:
-  """Replaces one byte."""
-  place = _place(data, generator)
-  return data[:place] + generator.randbytes(1) + data[place + 1 :]
-
-
-def cut(data: bytes, generator: random.Random) -> bytes:
-  """Deletes some bytes."""
-  start, end = sorted(_place(data, generator) for _ in range(2))
-  return data[:start] + data[min(end, start + 30) :]
-
-
-def truncate(data: bytes, generator: random.Random) -> bytes:
-  """Cuts off the end."""
-  return data[: _place(data, generator)]
-
-
-def repeat(data: bytes, generator: random.Random) -> bytes:
-  """Repeats some bytes."""
-  start, end = sorted(_place(data, generator) for _ in range(2))
-  return data[:end] + data[start:]
-
-
-def insert(data: bytes, generator: random.Random) -> bytes:
-  """Inserts a sequence with a special meaning."""
-  place = generator.choice([0, len(data), _place(data, generator)])
-  return data[:place] + generator.choice(_PIECES) + data[place:]
-
-
-def noise(data: bytes, generator: random.Random) -> bytes:
-  """Inserts random bytes."""
-  place = _place(data, generator)
-  inserted = generator.randbytes(generator.randrange(9))
-  return data[:place] + inserted + data[place:]
-
-
-def drop_field(data: bytes, generator: random.Random) -> bytes:
-  """Removes the last field of a line."""
-  lines = data.split(b'\n')
-  place = generator.randrange(len(lines))
-  lines[place] = lines[place].rpartition(b'\t')[0]
-  return b'\n'.join(lines)
-
-
-def add_field(data: bytes, generator: random.Random) -> bytes:
-  """Adds a field to a line."""
-  lines = data.split(b'\n')
-  lines[generator.randrange(len(lines))] += b'\tmore'
-  return b'\n'.join(lines)
-
-
-def line_ends(data: bytes, generator: random.Random) -> bytes:
-  """Changes all line ends, or one, to those of another system."""
-  end = generator.choice([b'\r\n', b'\r', b'\n\r', b'\n'])
-  if generator.random() < 0.5:
-    return data.replace(b'\r\n', b'\n').replace(b'\n', end)
-  lines = data.split(b'\n')
-  place = generator.randrange(len(lines))
-  return b'\n'.join(lines[:place]) + end + b'\n'.join(lines[place:])
-
-
-def encode(data: bytes, generator: random.Random) -> bytes:
-  """Changes the encoding."""
-  text = data.decode(errors='replace')
-  name = generator.choice(['utf-16', 'utf-16-le', 'latin-1', 'utf-8-sig'])
-  return text.encode(name, errors='replace')
-
-
-def huge_label(data: bytes, generator: random.Random) -> bytes:
-  """Extends a label to about the maximum length of a line, or far beyond."""
-  place = _place(data, generator)
-  length = generator.choice([_MOST_BYTES - 8, _MOST_BYTES, 3 * _MOST_BYTES])
-  length += generator.randrange(12)
-  return data[:place] + b'x' * length + data[place:]
-
-
-def long_path(data: bytes, generator: random.Random) -> bytes:
-  """Inserts relations, about as many as the maximum of a path."""
-  place = _place(data, generator)
-  length = generator.choice([998, 999, 1000, 1001])
-  return data[:place] + b'r,' * length + data[place:]
-
-
-def move_line(data: bytes, generator: random.Random) -> bytes:
-  """Moves or copies a line."""
-  lines = data.split(b'\n')
-  line = generator.choice(lines)
-  if generator.random() < 0.5:
-    lines.remove(line)
-  lines.insert(generator.randrange(len(lines) + 1), line)
-  return b'\n'.join(lines)
-
-
-def other_letter(data: bytes, generator: random.Random) -> bytes:
-  """Replaces one letter everywhere."""
-  old, new = generator.choices(b'abcdefghNx', k=2)
-  return data.replace(bytes([old]), bytes([new]))
-
-
-_COMMON = (
-  flip_bit, any_byte, cut, truncate, repeat, insert, noise, drop_field,
-  add_field, line_ends, encode, move_line, other_letter,
-)  # fmt: skip
-_RARE = (huge_label, long_path)
-_RARELY = 0.003
-
-
-def mutate(data: bytes, generator: random.Random) -> bytes:
-  """Applies one to three random mutations."""
-  for _ in range(generator.randint(1, 3)):
-    kinds = _RARE if generator.random() < _RARELY else _COMMON
-    data = generator.choice(kinds)(data, generator)
-  return data
-
-
 # ------------------------------------------------------------------------ trial
 
 
@@ -284,7 +111,7 @@ def well_formed(layout: Layout, generator: random.Random) -> bytes:
   """Returns a valid file."""
 
   def label() -> str:
-    chosen = generator.choice(_LABELS)
+    chosen = generator.choice(mutations.LABELS)
     return chosen.replace(layout.delimiter, '_').replace(',', '_')
 
   end = generator.choice(['\n', '\r\n'])
@@ -318,16 +145,16 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   )
   for split in ('valid', 'test'):
     (folder / f'{split}.txt').write_text('a header\n' if layout.header else '')
-  raw = mutate(well_formed(layout, generator), generator)
+  raw = mutations.mutate(well_formed(layout, generator), generator)
   suffix, stored = '', raw
   readable = True
   if generator.random() < 0.3:
-    suffix = generator.choice(sorted(_COMPRESSORS))
-    stored = _COMPRESSORS[suffix](raw)
+    suffix = generator.choice(sorted(mutations.COMPRESSORS))
+    stored = mutations.COMPRESSORS[suffix](raw)
     if generator.random() < 0.5:  # also mutate the archive
-      stored = mutate(stored, generator)
+      stored = mutations.mutate(stored, generator)
       try:
-        raw = _DECOMPRESSORS[suffix](stored)
+        raw = mutations.DECOMPRESSORS[suffix](stored)
       except Exception:  # a wrong line may precede the damage
         readable = False
   path = folder / f'train.txt{suffix}'

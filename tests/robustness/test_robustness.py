@@ -55,6 +55,12 @@ def test_mutated_input_is_read_exactly_or_refused() -> None:
   assert said.endswith('0 misread')
 
 
+def test_mutated_questions_are_read_exactly_or_refused() -> None:
+  said = outcome('mutate_questions', '--inputs=1000', '--seed=1')
+  assert said.startswith('1,000 mutated inputs')
+  assert said.endswith('0 misread')
+
+
 def test_hostile_requests_are_refused() -> None:
   said = outcome('fuzz_server', '--requests=400', '--seed=2')
   assert said.startswith('400 requests')
