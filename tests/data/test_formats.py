@@ -188,8 +188,8 @@ def test_weights(folder):
   path = write(folder, 'a.csv', text)
   labels, log = read(path, weight='score', min_weight=0.5)
   assert labels == [('a', 'r', 'b'), ('a', 'r', 'd')]
-  assert log.left_out == {'score below 0.5': 1}
-  assert log.examples == {'score below 0.5': f'{path}:3'}
+  assert log.left_out == {'weight below 0.5': 1}
+  assert log.examples == {'weight below 0.5': f'{path}:3'}
   assert read(path, weight='4', header='yes', min_weight=0.5)[0] == labels
   path = write(folder, 'b.tsv', '1\ta\tr\tb\n0\tc\tr\td\n')
   assert read(path, weight='1', min_weight=1)[0] == [('a', 'r', 'b')]
@@ -302,17 +302,17 @@ def test_numbers_in_json_are_labels_as_written(folder):
 @pytest.mark.parametrize(
   ('line', 'parts'),
   [
-    ('{"head": "a", "relation": "r"}', ['expected head, relation, tail']),
+    ('{"head": "a", "relation": "r"}', ['the keys head, relation, tail']),
     ('{"head": "a", "relation": "r", "tail": null}', ['empty or missing']),
     ('{"head": "a", "relation": "r", "tail": true}', ['bool', 'a text']),
     ('{"head": "a", "relation": "r", "tail": ["b"]}', ['list', 'a text']),
     ('{"head": "a", "relation": "r", "tail": "\\ud800"}', ['surrogate']),
     ('{"head": "a", "relation": "r", "tail": "a\\tb"}', ['a tab']),
     ('{"head": "a", "head": "b", "relation": "r", "tail": "t"}', ['twice']),
-    ('["a", "r", "b"]', ['expected an object or array such as the first']),
+    ('["a", "r", "b"]', ['expected an object, as in the first line']),
     ('{"head": "a"', ['column 13', 'expected one JSON object or array']),
-    ('[' * 100_000, ['expected an object or array']),
-    ('7', ['expected an object or array']),
+    ('[' * 100_000, ['expected an object, as in the first line']),
+    ('7', ['expected an object, as in the first line']),
   ],
 )
 def test_bad_json(folder, line, parts):
@@ -325,3 +325,19 @@ def test_bad_json(folder, line, parts):
   labels, log = read(path, on_bad_line='skip')
   assert labels == [('a', 'r', 'b')] * 2
   assert sum(log.left_out.values()) == 2
+
+
+@pytest.mark.parametrize(
+  ('line', 'changes', 'part'),
+  [
+    ('{"head": 1}', {}, 'expected an array, as in the first line'),
+    ('[1, 2]', {'columns': ('1', '2', '4')}, 'expected at least 4 items'),
+    ('', {'columns': ('a', 'b', 'c')}, 'because the columns have no names'),
+    ('', {'columns': ()}, "(in Python: columns=['1', '2', '3'])"),
+  ],
+)
+def test_arrays_have_no_column_names(folder, line, changes, part):
+  path = write(folder, 'wrong.jsonl', f'["a", "r", "b", "c"]\n{line}\n')
+  message = error_of(path, **{'columns': ('1', '2', '3'), **changes})
+  assert part in message
+  assert 'column names' not in message

@@ -301,12 +301,12 @@ def test_the_command(tmp_path, capsys):
   )
   printed = capsys.readouterr().out
   assert '181 rows, 91 left out' in printed
-  assert '90 left out: sure below 1 (first: ' in printed
+  assert '90 left out: weight below 1 (first: ' in printed
   assert f'train with: coke train {tmp_path / "made"}' in printed
   report = json.loads((tmp_path / 'made' / 'report.json').read_text())
   assert report == json.loads((tmp_path / 'copy.json').read_text())
   assert report['sources'][0]['left_out'] == {
-    'sure below 1': 90,
+    'weight below 1': 90,
     'empty or missing label': 1,
   }
   assert report['leaks']['given_away']['any'] == {'valid': 0, 'test': 0}

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from coke_jax.data import text_files, vocabulary
 from coke_jax.data.formats import options as options_lib
 
-# Column names of head, relation and tail that are found without an option, in
-# lower case.
+# Usual names of the columns of head, relation and tail, in lower case. Columns
+# with these names are found without an option.
 FAMILIES = tuple(
   (head, relation, tail)
   for head, tail in (
@@ -28,10 +28,7 @@ FAMILIES = tuple(
     *(':type', 'metaedge'),
   )
 )
-_SHOWN_CHARACTERS = 60  # of each field in an error message
-_OPTION = (
-  'the columns of head, relation and tail with --columns (in Python columns)'
-)
+_SHOWN_CHARACTERS = 60  # maximum length of a field in an error message
 
 
 class Selection(NamedTuple):
@@ -48,7 +45,7 @@ class Selection(NamedTuple):
 
 
 def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
-  """Returns whether the first row of a file names its columns."""
+  """Returns whether the first row of a file contains the column names."""
   if options.header != 'auto':
     return options.header == 'yes'
   if options.columns or options.weight:
@@ -83,22 +80,28 @@ def by_name(
     if len(triple) != 3:
       raise text_files.DataError(
         f'{place}: the columns are {", ".join(map(repr, names))}: expected '
-        f'columns named head, relation and tail, or {_OPTION}, such as '
-        f'--columns={",".join(names[:3])}'
+        'columns named head, relation and tail'
+        f'{_choice([names[position] for position in triple])}'
       )
   return _selection([*triple, *weight], names)
 
 
 def by_position(
-  fields: Sequence[Any], options: options_lib.Options, place: str
+  fields: Sequence[Any],
+  options: options_lib.Options,
+  place: str,
+  *,
+  may_be_header: bool = False,
 ) -> Selection:
-  """Finds the columns of a file in which the columns have no names.
+  """Finds the columns of rows whose columns have no names.
 
   Args:
     fields: the first row.
     options: the options. If `columns` is empty, there must be exactly three
       columns besides the weight.
     place: the place of the first row, for error messages.
+    may_be_header: whether an option can declare that the first row contains the
+      column names. If so, an error message suggests it. Default: False.
 
   Raises:
     text_files.DataError: there are not enough columns, or a column is given by
@@ -107,18 +110,36 @@ def by_position(
   names = [str(number) for number in range(1, len(fields) + 1)]
   if not options.columns and len(names) - bool(options.weight) != 3:
     shown = ', '.join(repr(field)[:_SHOWN_CHARACTERS] for field in fields)
+    expected = '4, including the weight' if options.weight else '3'
+    hint = _choice([name for name in names if name != options.weight])
+    if hint and may_be_header:
+      hint += '. If this row contains the column names, use three of them'
     raise text_files.DataError(
       f'{place}: the first row has {len(names)} columns: {shown}: expected '
-      f'{3 + bool(options.weight)}, or {_OPTION}, such as --columns=1,2,3, or '
-      'three of these fields if they are the names of the columns'
+      f'{expected}{hint}'
     )
   for column in filter(None, (*options.columns, options.weight)):
     if column not in names:
       raise text_files.DataError(
         f'{place}: there is no column {column!r}: expected a position from 1 '
-        f'to {len(fields)}, or the name of a column and a first line with names'
+        f'to {len(fields)}, because the columns have no names'
       )
   return by_name(names, options, place)
+
+
+def _choice(columns: Sequence[str]) -> str:
+  """Returns a sentence about the option that chooses columns, or ''.
+
+  Args:
+    columns: the names or positions of the columns, without that of the weight.
+  """
+  chosen = list(columns[:3])
+  if len(chosen) < 3:
+    return ''
+  return (
+    '. To choose the columns of head, relation and tail, use for example '
+    f'--columns={",".join(chosen)} (in Python: columns={chosen})'
+  )
 
 
 def _selection(positions: list[int], names: Sequence[str]) -> Selection:

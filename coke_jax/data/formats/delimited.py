@@ -16,14 +16,16 @@ DELIMITERS = {'csv': ',', 'tsv': '\t'}
 QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Delimiters that an error message suggests. Labels rarely contain the first
-# three.
+# Delimiters that an error message suggests. For a row with enough fields, it
+# only suggests the first three, because labels rarely contain them.
 _HINTED = ('\t', ';', '|', ',', ' ')
+# First bytes of a compressed file -> the compression, and the suffix with which
+# the file can be read.
 _COMPRESSED = {
-  b'\x1f\x8b': 'gzip',
-  b'BZh': 'bzip2',
-  b'\xfd7zXZ': 'xz',
-  b'PK\x03\x04': 'zip',
+  b'\x1f\x8b': ('gzip', '.gz'),
+  b'BZh': ('bzip2', '.bz2'),
+  b'\xfd7zXZ': ('xz', '.xz'),
+  b'PK\x03\x04': ('zip', ''),
 }
 
 
@@ -46,15 +48,15 @@ def read(
     'stop'.
 
   Raises:
-    text_files.DataError: fields can be quoted, and the delimiter equals the
-      quote or has more than one character.
+    text_files.DataError: the delimiter equals the quote or has more than one
+      character, although fields can be quoted.
   """
   delimiter = options.delimiter or DELIMITERS[format]
   quote = options.quote or QUOTES[format]
   if quote != 'none' and (len(delimiter) > 1 or delimiter == quote):
     raise text_files.DataError(
-      f'delimiter is {delimiter!r} and quote is {quote!r}: expected two '
-      "different single characters, or the quote 'none'"
+      f'delimiter is {delimiter!r} and quote is {quote!r}: expected a '
+      "delimiter of one character that is not the quote, or the quote 'none'"
     )
   log = rows_lib.RowLog(
     str(path), options.on_bad_line == 'skip', unquoted=quote == 'none'
@@ -125,11 +127,11 @@ def read_lines(
 
 def _check_uncompressed(path: pathlib.Path, raw: bytes) -> None:
   """Raises an error if the start of a file is that of a compressed file."""
-  for start, kind in _COMPRESSED.items():
+  for start, (kind, suffix) in _COMPRESSED.items():
     if raw.startswith(start):
       raise text_files.DataError(
-        f'{path}: is compressed with {kind}: expected uncompressed text, or a '
-        f'name that ends in {", ".join(compression.SUFFIXES)}'
+        f'{path}: is compressed with {kind}: expected uncompressed text'
+        + (f', or a file name that ends in {suffix}' if suffix else '')
       )
 
 
@@ -181,8 +183,8 @@ def _unquote(
         strip_line_end(first[1]),
         'wrong quoting',
         f'{error}: expected fields separated by {delimiter!r}. A field with a '
-        f'special character must be between two {quote!r}. Inside it, a quote '
-        f'must be written as {quote * 2!r}',
+        f'special character must be between two {quote!r}. Inside such a '
+        f'field, a quote must be written as {quote * 2!r}',
       )
       # The next row starts on the next line, even if a quote was not closed.
       numbered = itertools.chain(rest, numbered)
@@ -213,7 +215,12 @@ def _select(
     log.may_have_header = options.header == 'auto'
     _check_width(number, fields, delimiter, log)
     try:
-      selection = columns_lib.by_position(fields, options, log.place(number))
+      selection = columns_lib.by_position(
+        fields,
+        options,
+        log.place(number),
+        may_be_header=log.may_have_header,
+      )
     except text_files.DataError as error:
       hint = _other_delimiter(fields, delimiter, _HINTED[:3])
       raise text_files.DataError(f'{error}{hint}') from error
@@ -266,6 +273,6 @@ def _other_delimiter(
     if other != delimiter and len(line.split(other)) >= 3:
       return (
         f'. The delimiter may be {other!r}: use --column-delimiter={other!r} '
-        f'(in Python delimiter={other!r})'
+        f'(in Python: delimiter={other!r})'
       )
   return ''

@@ -22,6 +22,6 @@ def load(module: str, path: pathlib.Path) -> Any:
   except ImportError as error:
     library = module.partition('.')[0]
     raise text_files.DataError(
-      f'{path}: {library} is not installed: expected it, for example from '
+      f'{path}: {library} is not installed: expected the packages of '
       "pip install 'coke_jax[formats]'"
     ) from error

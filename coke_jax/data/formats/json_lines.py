@@ -65,31 +65,31 @@ def _rows(
       kind = type(value)
     if keys is None or not isinstance(value, kind):
       log.rows += 1
-      log.bad(
-        number,
-        text,
-        'not an object or array',
-        'expected an object or array'
-        + (' such as the first line' if keys else ''),
-      )
+      if keys is None:
+        reason, like = 'not an object or array', ''
+      else:
+        reason = 'not an object' if kind is dict else 'not an array'
+        like = ', as in the first line'
+      expected = reason.removeprefix('not ')
+      log.bad(number, text, reason, f'expected {expected}{like}')
       continue
     row: Any = value
     try:
       yield number, [row[key] for key in keys]
     except (KeyError, IndexError):
       log.rows += 1
-      log.bad(
-        number,
-        text,
-        'missing column',
-        f'expected {", ".join(map(str, keys))}',
+      expected = (
+        f'the keys {", ".join(keys)}'
+        if kind is dict
+        else f'at least {max(keys) + 1} items'
       )
+      log.bad(number, text, 'missing column', f'expected {expected}')
 
 
 def _keys(
   value: Any, options: options_lib.Options, log: rows_lib.RowLog, number: int
 ) -> list[Any]:
-  """Returns the keys or positions of the columns in the first row."""
+  """Returns the key or the position of each column, found in the first row."""
   place = log.place(number)
   if isinstance(value, dict):
     names = list(value)

@@ -33,8 +33,9 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
 
   Returns:
     The rows, which contain labels. Iterating over them raises
-    `text_files.DataError` if the number of triples is not the number in the
-    first line.
+    `text_files.DataError` if the file cannot be read, if the number of triples
+    is not the number in the first line, or if a line cannot be read exactly and
+    `on_bad_line` is 'stop'.
 
   Raises:
     text_files.DataError: the labels cannot be read.
@@ -73,8 +74,8 @@ def _rows(
         number,
         line,
         'unknown id',
-        f'id {error.args[0]} is not in the files of ids: expected head, tail '
-        f'and relation from {path.parent}/entity2id.txt and relation2id.txt',
+        f'id {error.args[0]} is unknown: expected the ids of head, tail and '
+        f'relation, as in {path.parent}/entity2id.txt and relation2id.txt',
       )
 
 

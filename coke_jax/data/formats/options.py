@@ -19,15 +19,15 @@ class Options:
     columns: the columns of head, relation and tail, as names or as positions
       from '1'. Default: the columns with usual names, such as `head relation
       tail` or `subject predicate object`. If there are none, the file must
-      have exactly three columns.
+      have exactly three columns besides the weight.
     delimiter: the text between two columns of csv and tsv. Default: a comma for
       csv, a tab for tsv.
     quote: the quote character of csv and tsv, or 'none'. Default: `"` for csv,
       'none' for tsv.
     header: whether the first line of csv and tsv contains the names of the
-      columns: 'yes', 'no' or 'auto'. 'auto' means yes if `columns` contains a
-      name, or if the line contains usual names such as `head`, `relation` and
-      `tail`.
+      columns: 'yes', 'no' or 'auto'. 'auto' means yes if `columns` or `weight`
+      contains a name, or if the line contains usual names such as `head`,
+      `relation` and `tail`.
     weight: the column of a weight, as a name or a position. Default: none.
     min_weight: rows with a smaller weight are left out.
     literals: 'skip' leaves out RDF triples whose tail is a literal, such as a
@@ -70,7 +70,8 @@ class Options:
     if len(self.columns) not in (0, 3) or len(set(wanted)) < len(wanted):
       raise text_files.DataError(
         f'columns are {self.columns} and weight is {self.weight!r}: expected '
-        'different columns, three of them for head, relation and tail'
+        'three different columns for head, relation and tail, and another one '
+        'for the weight'
       )
     if any(character in self.delimiter for character in '\r\n'):
       raise text_files.DataError(

@@ -29,7 +29,7 @@ _SHOWN_FILES = 5  # maximum number of files in an error message
 # What to do with files that cannot be read, by their extensions.
 _REMEDIES = {
   '.json': 'if each line is one JSON object or array, use --input-format=jsonl '
-  "(in Python format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
+  "(in Python: format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
   'such lines',
   **dict.fromkeys(
     ('.pt', '.pth', '.npy', '.npz', '.pkl', '.pickle', '.mat', '.h5'),
@@ -138,7 +138,7 @@ def find_splits(
 
 
 def _extension(path: pathlib.Path) -> str:
-  """Returns the extension of a file name, without that of a compression."""
+  """Returns the extension of a file name, before any compression suffix."""
   suffixes = path.suffixes
   if suffixes and suffixes[-1] in compression.SUFFIXES:
     suffixes = suffixes[:-1]
@@ -157,7 +157,7 @@ def _format(path: pathlib.Path) -> str:
   if extension not in EXTENSIONS:
     raise text_files.DataError(
       f'{path}: the format of {extension or "a file without extension"} is '
-      f'unknown: expected one of {", ".join(EXTENSIONS)}, or a format, as in '
-      "--input-format=tsv (in Python format='tsv')"
+      f'unknown: expected one of {", ".join(EXTENSIONS)}. To state the format, '
+      "use for example --input-format=tsv (in Python: format='tsv')"
     )
   return EXTENSIONS[extension]

@@ -47,8 +47,8 @@ class RowLog:
     ignored_columns: the names of the columns that were not read.
     header: the fields of the first line, if they are the names of the columns.
       Otherwise, empty.
-    may_have_header: whether the first row was read as a triple although it may
-      contain the names of the columns, because `header` is 'auto'.
+    may_have_header: True if `header` is 'auto' and the first row was read as a
+      triple. It may still contain the names of the columns.
     unquoted: whether quotes around fields were kept as part of the labels.
   """
 
@@ -68,11 +68,11 @@ class RowLog:
     return f'{self.name}{self.unit}{number}'
 
   def leave_out(self, number: int, reason: str, count: int = 1) -> None:
-    """Counts rows that are left out on purpose.
+    """Counts rows that are left out.
 
     Args:
       number: the number of the first of these rows.
-      reason: the reason. Rows with equal texts are counted together.
+      reason: the reason. Rows with the same reason are counted together.
       count: number of rows. Default: 1.
     """
     self.left_out[reason] = self.left_out.get(reason, 0) + count
@@ -165,7 +165,7 @@ def collect(
     log.rows += 1
     try:
       if options.weight and _weight(row[3]) < options.min_weight:
-        log.leave_out(number, f'{options.weight} below {options.min_weight:g}')
+        log.leave_out(number, f'weight below {options.min_weight:g}')
         continue
       try:
         triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
@@ -258,8 +258,9 @@ def _check_label(label: str, escape: bool) -> str:
       'label with a tab, a line break or a byte-order mark',
       'contains a tab or a line break, or starts with a byte-order mark, so it '
       'cannot be written to a file of triples. If tabs separate the columns, '
-      "use --column-delimiter='\\t' (in Python delimiter='\\t'). Otherwise, "
-      '--escape-labels (in Python escape_labels=True) replaces such characters',
+      "use --column-delimiter='\\t' (in Python: delimiter='\\t'). Otherwise, "
+      'replace these characters with --escape-labels (in Python: '
+      'escape_labels=True)',
     )
   return label
 
@@ -272,7 +273,7 @@ def _weight(value: Any) -> float:
     number = math.nan
   if math.isnan(number):
     raise _BadValueError(
-      value, 'weight that is no number', 'is a weight: expected a number'
+      value, 'weight that is no number', 'is the weight: expected a number'
     )
   return number
 
