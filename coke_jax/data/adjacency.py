@@ -105,7 +105,9 @@ class Adjacency:
     _check_ids('relations', relations, -1, self.num_relations)
     walked = relations != vocabulary.NO_RELATION
     if (walked[:, 1:] & ~walked[:, :-1]).any():
-      raise ValueError('relations have gaps: expected NO_RELATION on the right')
+      raise ValueError(
+        'relations have gaps: expected NO_RELATION only at the end of a row'
+      )
     lengths = walked.sum(axis=1)
     entities, here = np.unique(source, return_inverse=True)
     reached = _rows(entities, np.arange(len(entities) + 1), self.num_entities)
@@ -162,10 +164,10 @@ class Adjacency:
 
   @functools.cached_property
   def _edge_keys(self) -> np.ndarray:
-    """The keys of the edges, which consist of relation and head: int64 [E].
+    """The key of each edge, an integer made of relation and head: int64 [E].
 
-    They are in ascending order. Edges with equal relation and head have equal
-    keys.
+    The keys are in ascending order. Edges with equal relation and head have
+    equal keys.
     """
     head, relation, _ = self.edges.T
     return relation.astype(np.int64) * self.num_entities + head
@@ -276,7 +278,7 @@ def _products(
 
 
 def _chunks(cost: np.ndarray) -> Iterator[slice]:
-  """Divides rows with costs [M] into slices of about EDGES_PER_CHUNK each."""
+  """Divides rows with costs [M] into slices that cost about EDGES_PER_CHUNK."""
   passed = np.cumsum(cost, dtype=np.int64) // EDGES_PER_CHUNK
   cuts = np.flatnonzero(np.diff(passed)) + 1
   ends = [0, *cuts.tolist(), len(cost)]

@@ -17,7 +17,11 @@ _PATH_FIELDS = tuple(
 
 
 def equal(left: DataSet, right: DataSet) -> bool:
-  """Returns whether two data sets have the same labels, splits and order."""
+  """Returns whether two data sets have equal labels and equal splits.
+
+  Two splits are equal if their lines are equal and in the same order. The names
+  of the data sets are not compared.
+  """
   if type(left) is not type(right) or left.vocabulary != right.vocabulary:
     return False
   first, second = to_arrays(left), to_arrays(right)

@@ -18,9 +18,9 @@ class TrainingSet:
   """Training queries, divided into batches.
 
   All rows of a batch have the same number of tokens, so no computation is spent
-  on padding tokens. All batches of a length have the shape [batch_size,
-  length]. If there are too few rows for the last batch of a length, the batch
-  is filled with padding rows, which have no answers and no weight in the loss.
+  on padding tokens. All batches with the same length have the shape
+  [batch_size, length]. If there are too few rows for the last of them, it is
+  filled with padding rows, which have no answers and no weight in the loss.
 
   Attributes:
     queries: the training data. Each answer of a row is one training instance.
@@ -36,9 +36,8 @@ class TrainingSet:
     num_candidates: the number of entities in the softmax of a batch, see
       `candidates`. Default: 0, which means all entities.
     num_entities: V. It is only used to sample candidates.
-    own_rows: int64 [b], the rows of every batch that this process uses, if
-      several processes share a batch. `epoch` yields only these rows. Default:
-      all rows.
+    own_rows: int64 [b]. If several processes share each batch, these are the
+      rows for this process. `epoch` yields only these rows. Default: all rows.
   """
 
   queries: queries_lib.Queries
@@ -92,7 +91,7 @@ class TrainingSet:
         within an epoch. Default: 0.
 
     Yields:
-      A dictionary of these arrays. With the attribute `own_rows`, b replaces B.
+      A dictionary of these arrays. If `own_rows` is set, they have b rows.
         `tokens`: int32 [B, length].
         `mask_position`: int32 [B].
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.

@@ -243,7 +243,7 @@ def check_counts(
   if differences:
     raise text_files.DataError(
       f'{name}: not the published files: {"; ".join(differences)}. For a '
-      'graph of your own choose another name'
+      'graph of your own, choose another name'
     )
 
 

@@ -56,7 +56,8 @@ def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
 
   Args:
     layout: the version of the cache format, and the format of the lines.
-    files: pairs of the role of a file and its path.
+    files: pairs of the role of a file, such as the name of its split, and its
+      path.
 
   Raises:
     text_files.DataError: a file cannot be read.
@@ -85,7 +86,7 @@ def _save(cache: pathlib.Path, data: arrays.DataSet) -> None:
 
 
 def _load(cache: pathlib.Path, name: str, kind: type[_Data]) -> _Data:
-  """Reads a cache file. The checksums in the archive detect damage."""
+  """Reads a cache file. Its checksums reveal damage."""
   with (
     cache.open('rb') as stream,
     np.load(stream, allow_pickle=False) as packed,

@@ -28,9 +28,8 @@ def sample_candidates(
   Args:
     answers: int32 [B, M], the answers in the batch. Negative ids are padding.
     num_entities: V.
-    size: the number of candidates. If the batch has so many answers that less
-      than a quarter of the candidates would be sampled entities, the number is
-      doubled. It never exceeds V.
+    size: the number of candidates. It is doubled until at least a quarter of
+      the candidates are sampled entities, but it never exceeds V.
     generator: draws the sample.
     known: int32 [..], ids of other entities that must be candidates. Default:
       none.
@@ -39,9 +38,10 @@ def sample_candidates(
     A dictionary of:
       `candidates`: int32 [1, C], distinct entities: first all answers of the
         batch and all entities of `known`, then the sampled entities.
-      `candidate_weight`: float32 [1, C]. The weight of the first entities is 1.
-        The weight of a sampled entity is the number of all other entities,
-        divided by the number of sampled entities. The sum is V.
+      `candidate_weight`: float32 [1, C]. The weight of the answers and of the
+        entities of `known` is 1. The weight of a sampled entity is the number
+        of remaining entities, divided by the number of sampled entities. The
+        sum of all weights is V.
       `answers`: int32 [B, M], the answers as indices of `candidates`.
   """
   distinct = answers[answers >= 0]

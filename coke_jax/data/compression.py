@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# The decompressed content may have MAX_EXPANSION times the size of the file,
-# and always ALWAYS_ALLOWED_BYTES. Files of labels usually expand to 3 to 20
-# times their size.
+# The decompressed content may have at most MAX_EXPANSION times the size of the
+# file. For a small file, it may have ALWAYS_ALLOWED_BYTES. Files of labels
+# usually expand to 3 to 20 times their size.
 MAX_EXPANSION = 200
 ALWAYS_ALLOWED_BYTES = 1 << 26
 _MAX_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs a quarter of it
@@ -51,7 +51,7 @@ def open_file(path: pathlib.Path) -> BinaryIO:
 
 
 def position(stream: BinaryIO) -> int:
-  """Returns how many bytes of its file a stream of `open_file` has read."""
+  """Returns how many bytes a stream of `open_file` has read from its file."""
   raw = getattr(stream, 'raw', None)
   return raw.position() if isinstance(raw, _Decompressed) else stream.tell()
 
@@ -105,8 +105,8 @@ class _Decompressed(io.RawIOBase):
     if self._bytes_out > most:
       raise OSError(
         f'{self._bytes_in:,} compressed bytes expand to more than {most:,}: '
-        f'expected at most {MAX_EXPANSION} times as many; if the file is '
-        'right, decompress it first'
+        f'expected an expansion of at most {MAX_EXPANSION} times. If the file '
+        'is not damaged, decompress it first'
       )
 
   def _left_over(self) -> bytes:

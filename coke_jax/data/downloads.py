@@ -39,7 +39,7 @@ def fill_folder(
     sha256: file name -> the SHA-256 of its content, in hexadecimal, or empty if
       the SHA-256 of the archive is given.
     archive_sha256: the SHA-256 of the archive. Default: not checked.
-    prefix: the text before the file names in the archive, which is removed.
+    prefix: the text before the file names in the archive. It is removed.
       Default: empty.
     max_bytes: the maximum size of a download, and of each file in the archive.
       Default: MAX_BYTES.
@@ -87,7 +87,8 @@ def fetch(address: str, path: pathlib.Path, max_bytes: int = 0) -> None:
   Raises:
     OSError, http.client.HTTPException: the address cannot be read, or the file
       cannot be written.
-    ValueError: the file has more than `max_bytes`, or not the announced size.
+    ValueError: the file is larger than `max_bytes`, or its size differs from
+      the announced size.
   """
   most = max_bytes or MAX_BYTES
   with (

@@ -14,10 +14,10 @@ def assign(
 
   The model of a fold is trained without the facts of the fold. So all entities
   and relations of the fold should also occur in other training facts. For this
-  reason, the first two training facts of an entity or relation are put into
-  different folds. This is impossible if there is only one such fact, and
-  sometimes with two or three folds. Then all training facts of the entity or
-  relation are in no fold.
+  reason, the training facts of each entity and relation are put into at least
+  two folds. This is impossible for an entity or relation with a single training
+  fact, and sometimes if there are only two or three folds. Then all training
+  facts of this entity or relation are in no fold.
 
   Equal facts, and (h, r, t) and (t, r, h), are in the same fold.
 
@@ -47,7 +47,8 @@ def assign(
   order = order[learned[order]]
   elements = np.zeros((num_groups, 3), dtype=np.int64)
   elements[group] = _elements(triples)
-  only_fold: dict[int, int] = {}  # of each element with facts in one fold
+  # An element is an entity or a relation, as a number of `_elements`.
+  only_fold: dict[int, int] = {}  # element -> the first fold of its facts
   several: set[int] = set()  # the elements with facts in several folds
   for one in order.tolist():
     chosen = int(fold_of_group[one])

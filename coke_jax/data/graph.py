@@ -64,7 +64,7 @@ class KnowledgeGraph:
     return ~seen[triples[:, [0, 2]]].all(axis=1)
 
   def summary(self) -> str:
-    """Returns a table of the counts of lines, triples and unseen entities."""
+    """Returns a table with the counts of triples and unseen labels by split."""
     head = ('split', 'lines', 'distinct', 'duplicates', 'also in train')
     rows: list[tuple[str, ...]] = [(*head, 'unseen entity', 'unseen relation')]
     for split in SPLITS:
@@ -83,7 +83,7 @@ class KnowledgeGraph:
     return (
       f'{self.name}: {self.vocabulary.num_entities:,} entities, '
       f'{self.vocabulary.num_relations:,} relations\n{table}\n'
-      '  (unseen: triples with an entity or a relation of no training triple)'
+      '  (unseen: triples with an entity or relation that is not in train)'
     )
 
   def num_in_train(self, triples: np.ndarray) -> int:

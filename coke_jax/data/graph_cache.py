@@ -25,7 +25,7 @@ def read_graph_cached(
   *,
   min_bytes: int = MIN_BYTES,
 ) -> graph.KnowledgeGraph:
-  """Does the same as `triple_files.read_graph`, but may read the cache.
+  """Does the same as `triple_files.read_graph`, but caches large graphs.
 
   The name of a cache file depends on the content of the triple files and their
   format. If either changes, the triple files are parsed again. See

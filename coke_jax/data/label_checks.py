@@ -38,9 +38,9 @@ def warnings(
   entities, relations = data.vocabulary.entities, data.vocabulary.relations
   if _UNKNOWN in data.vocabulary.entity_ids:
     found.append(
-      f'{_UNKNOWN!r} is the label of an entity: it stands for the unknown '
-      'entity in questions, so no question or fact can contain this entity: '
-      'expected another label'
+      f'{_UNKNOWN!r} is the label of an entity. In questions, {_UNKNOWN!r} '
+      'stands for the unknown entity, so no question or fact can contain this '
+      'entity: expected another label'
     )
   for name, labels in (('entity', entities), ('relation', relations)):
     if special := [label for label in _SPECIAL if label in labels]:
@@ -68,7 +68,7 @@ def warnings(
 
 
 def _order_of_columns(data: arrays.DataSet) -> str:
-  """Returns a warning if the columns may have another order, otherwise ''."""
+  """Returns a warning if the columns may have been confused, otherwise ''."""
   vocabulary = data.vocabulary
   number = vocabulary.num_relations
   shared = len(vocabulary.entity_ids.keys() & vocabulary.relation_ids.keys())
@@ -83,7 +83,7 @@ def _order_of_columns(data: arrays.DataSet) -> str:
   if not signs:
     return ''
   if triples is None:
-    return f'{" and ".join(signs)}: expected source, path and target per line'
+    return f'{" and ".join(signs)}: expected lines of source, path and target'
   sample = '\n'.join(
     f'  head {text_files.show_line(vocabulary.entities[head])}, '
     f'relation {text_files.show_line(vocabulary.relations[relation])}, '
@@ -91,8 +91,8 @@ def _order_of_columns(data: arrays.DataSet) -> str:
     for head, relation, tail in triples[:_SAMPLE_TRIPLES].tolist()
   )
   return (
-    f'{" and ".join(signs)}: expected data.columns to be the order of the '
-    f'columns. The first triples were read as\n{sample}'
+    f'{" and ".join(signs)}: expected the order of the columns in '
+    f'data.columns. The first triples were read as\n{sample}'
   )
 
 

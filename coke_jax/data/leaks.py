@@ -28,8 +28,8 @@ class RelationLeak:
 
   Attributes:
     kind: 'inverse', 'duplicate' or 'symmetric'.
-    relation: the first relation, in the order of labels.
-    other: the second relation, or `relation` again for a symmetric relation.
+    relation: the relation whose label comes first in sorted order.
+    other: the other relation. For a symmetric relation, `relation` again.
     shared: number of pairs that both relations share, counted in all splits
       together.
     overlap: `shared`, divided by the number of pairs of the larger relation.

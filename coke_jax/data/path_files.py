@@ -86,7 +86,8 @@ class _Reader:
     self.layout = layout
     self.entities = text_files.LabelIndex()
     self.relations = text_files.LabelIndex()
-    # The text of each distinct path (its second field) -> its index in `paths`.
+    # The second field of a line, which is the text of a path -> the index of
+    # this path in `paths`.
     self.path_ids: dict[str, int] = {}
     self.paths: list[list[int]] = []  # the relation indices of each text
 

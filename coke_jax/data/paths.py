@@ -159,13 +159,15 @@ class PathData:
     return int(np.count_nonzero(np.diff(keys))) + min(len(keys), 1)
 
   def _seen(self) -> np.ndarray:
-    """Returns which entities are an end of a training path: bool [V]."""
+    """Returns which entities are the source or target of a training path."""
     seen = np.zeros(self.vocabulary.num_entities, dtype=bool)
     seen[self.train.source] = seen[self.train.target] = True
     return seen
 
   def has_unseen_entity(self, paths: PathSet) -> np.ndarray:
-    """Returns which paths have an end that is not an end of a training path.
+    """Returns which paths have an unseen source or target.
+
+    An entity is unseen if it is neither source nor target of a training path.
 
     Args:
       paths: N paths.

@@ -27,7 +27,7 @@ class Prepared:
 
   Attributes:
     graph: the graph.
-    sources: for each file, the number of rows, and the numbers of rows that
+    sources: for each source, the number of rows, and the number of rows that
       were left out for each reason.
     leaks: relations that give test triples away, hubs and unseen labels.
     notes: further remarks, for example that a split is smaller than its share.
@@ -117,8 +117,8 @@ def prepare(
   """Reads triples, divides them into splits, and reports leaks.
 
   Labels are exact: they are not trimmed, converted or treated as missing
-  values. Each row that is left out is counted with its reason. Rows that cannot
-  be read exactly raise an error.
+  values. Each row that is left out is counted with its reason. A row that
+  cannot be read exactly raises an error, unless `on_bad_line` is 'skip'.
 
   Args:
     source: the triples, as one of these:
@@ -127,8 +127,8 @@ def prepare(
       the path of a folder with the files of OpenKE,
       the name of a data set, see `benchmarks.names`,
       a pandas or polars data frame, a NumPy array, or an iterable of triples.
-    output: the folder to write, for `config.data.dir`. Default: nothing is
-      written.
+    output: the folder to write. `config.data.dir` can name it. Default: nothing
+      is written.
     valid: the triples of valid, as a file or data in memory. If `valid` or
       `test` is given, `source` contains the triples of train. If neither is
       given and `source` has no splits, its triples are split at random.
@@ -166,8 +166,8 @@ def prepare(
   fields = {field.name for field in dataclasses.fields(options_lib.Options)}
   if unknown := set(options) - fields:
     raise TypeError(
-      f'prepare got {", ".join(sorted(unknown))}: expected options of '
-      f'{", ".join(sorted(fields))}'
+      f'unknown options of prepare: {", ".join(sorted(unknown))}: expected '
+      f'only {", ".join(sorted(fields))}'
     )
   chosen = options_lib.Options(columns=tuple(map(str, columns)), **options)
   shares = splitting.Shares(valid_share, test_share, seed, keep_together)
@@ -206,8 +206,8 @@ def _split(
     if len(splits[split]) < 0.9 * wanted:
       notes.append(
         f'{split} has {len(splits[split]):,} triples instead of {wanted:,}: '
-        'more cannot be moved out of train, in which every entity and relation '
-        'must occur'
+        'the others stay in train, so that every entity and relation occurs '
+        'there'
       )
   return splits
 

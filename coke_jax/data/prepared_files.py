@@ -12,7 +12,7 @@ from coke_jax.data import graph as graph_lib
 
 REPORT = 'report.json'
 FILES = {split: f'{split}.txt' for split in graph_lib.SPLITS}
-_OVERWRITE = '--overwrite (in Python overwrite=True)'
+_OVERWRITE = '--overwrite (in Python: overwrite=True)'
 
 
 def check_folder(

@@ -1,8 +1,8 @@
 """Queries: sequences with one masked entity, and their known answers.
 
 A model is trained on the queries of the training triples or paths. The filtered
-evaluation removes the answers that a query has in any split from the
-candidates. Prediction uses queries without answers.
+evaluation ranks an answer among the entities that are not answers of the query
+in any split. Prediction uses queries without answers.
 """
 
 import dataclasses

@@ -49,8 +49,8 @@ def find_parts(
     the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: there is no such file, folder or data set, or a folder
-      contains no file of train.
+    text_files.DataError: there is no such file, folder or data set, a folder
+      contains no file of train, or `valid` or `test` is given besides a folder.
   """
   if isinstance(source, str) and not os.path.exists(source):
     if source not in benchmarks.names():
@@ -160,7 +160,7 @@ def _header_notes(
         f'{log.name}: the labels {words.entities[head]!r}, '
         f'{words.relations[relation]!r} and {words.entities[tail]!r} of the '
         'first row occur nowhere else. If they are the names of the columns, '
-        "use --header=yes (in Python header='yes')"
+        "use --header=yes (in Python: header='yes')"
       )
   return notes
 
@@ -177,5 +177,5 @@ def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
   return [
     f'{len(quoted):,} labels start and end with a quote, such as '
     f'{text_files.show_line(quoted[0])}. If the file quotes its fields, use '
-    "--quote='\"' (in Python quote='\"')"
+    "--quote='\"' (in Python: quote='\"')"
   ]

@@ -89,7 +89,7 @@ class Pairs:
     Args:
       split: a split with N triples.
       reverse: whether to find relations from tail to head. If so, no relation
-        is found for triples whose head is their tail.
+        is found for triples with equal head and tail.
 
     Returns:
       int32 [N, R], 1 for each relation that was found, otherwise 0.
@@ -109,7 +109,7 @@ class Pairs:
 
     Args:
       swapped: whether to swap the entity pairs of one relation. If so, triples
-        whose head is their tail are not counted.
+        with equal head and tail are not counted.
       threshold: as in `leaks.find`.
       min_shared: as in `leaks.find`.
       diagonal: whether to compare each relation with itself. Otherwise, each

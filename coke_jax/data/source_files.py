@@ -1,4 +1,4 @@
-"""Finds the files of a data set, and detects that they have changed.
+"""Finds the files of a data set, and detects whether they have changed.
 
 A work folder contains a copy of the data with which its run was started, and
 the SHA-256 of each original file. When the run is continued, the SHA-256 shows

@@ -19,8 +19,8 @@ class Shares:
     seed: seed of the random choice, at least 0.
     keep_together: which triples are in the same split. 'symmetric': (h, r, t)
       and (t, r, h). 'pairs': all triples between the same two entities, so that
-      no inverse or duplicate relation can give a test triple away. With both
-      values, equal triples are in the same split.
+      no inverse or duplicate relation can give a test triple away. With either
+      value, equal triples are in the same split.
 
   Raises:
     text_files.DataError: a value is not valid.
@@ -55,11 +55,11 @@ class Shares:
 def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
   """Chooses the triples of each split at random.
 
-  Every entity and every relation of valid and test also occurs in train,
-  because at least one group of triples of each entity and of each relation is
-  put into train. So valid and test may have fewer triples than their shares,
-  but never more. The result depends only on the set of triples, not on their
-  order.
+  Triples that must stay together form a group. At least one group of each
+  entity and of each relation is put into train. So every entity and every
+  relation of valid and test also occurs in train, and valid and test may have
+  fewer triples than their shares, but never more. The result depends only on
+  the set of triples, not on their order.
 
   Args:
     triples: int32 [N, 3], with ids of sorted labels.
@@ -70,7 +70,8 @@ def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
   """
   group, num_groups = groups(triples, shares.keep_together)
   order = np.random.default_rng([shares.seed]).permutation(num_groups)
-  place = np.empty(num_groups, dtype=np.int64)  # of each group in `order`
+  # The position of each group in `order`.
+  place = np.empty(num_groups, dtype=np.int64)
   place[order] = np.arange(num_groups)
 
   in_train = np.zeros(num_groups, dtype=bool)

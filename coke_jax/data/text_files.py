@@ -62,14 +62,14 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
   if not found:
     stems = ' or '.join(_SPLIT_STEMS[split])
     raise DataError(
-      f'{folder}: no {split} file: expected {stems}, optionally followed by '
+      f'{folder}: no file of {split}: expected {stems}, optionally followed by '
       '.txt or .tsv, then optionally by .gz, .bz2 or .xz'
       + ('' if split == 'train' else '. The file may be empty')
       + _similar_files(folder, split)
     )
   if len(found) > 1:
     raise DataError(
-      f'{folder}: more than one {split} file: '
+      f'{folder}: more than one file of {split}: '
       f'{", ".join(path.name for path in found)}: expected one'
     )
   return found[0]

@@ -11,7 +11,7 @@ def expand(path: str | os.PathLike[str]) -> pathlib.Path:
   """Replaces `~` and `~user` at the start of a path by the home folder.
 
   Raises:
-    errors.PathError: the path contains NUL, or its user does not exist.
+    errors.PathError: the path contains NUL, or the home folder is unknown.
     TypeError: the argument is not a path.
   """
   if not isinstance(path, str | os.PathLike) or isinstance(

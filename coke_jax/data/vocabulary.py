@@ -15,7 +15,8 @@ import numpy as np
 
 from coke_jax.data import text_files
 
-# Fills the unused columns on the right of a path's row of relations.
+# Fills the unused columns on the right of a path's row of relations, and stands
+# for a missing inverse.
 NO_RELATION = -1
 
 _MAX_COMPARED = 100_000  # maximum number of labels that `closest` compares
@@ -56,7 +57,7 @@ class Vocabulary:
 
   @property
   def num_tokens(self) -> int:
-    """The number of token ids and of rows of the element embedding."""
+    """The number of token ids, and of rows of the table of all embeddings."""
     return self.pad_id + 1
 
   @property

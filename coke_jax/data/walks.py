@@ -30,7 +30,7 @@ def sample_path_data(
 
   Each split consists of its triples, as paths with a single relation, and of
   random walks. The walks of train use the edges of the training triples. The
-  walks of valid and test use these edges and those of their own triples. The
+  walks of valid and test use these edges and the edges of their own split. The
   number of walks is a multiple of the number of triples in the split, including
   duplicate triples.
 
@@ -169,8 +169,8 @@ class _WalkEdges:
     self.starts = np.flatnonzero(pairs).astype(np.int32)
     if (pairs[self.tail] == 0).any():
       raise ValueError(
-        'some entities can be entered but not left: expected an inverse of '
-        'every relation'
+        'some entities have incoming but no outgoing edges: expected an '
+        'inverse of every relation'
       )
 
   def step(

@@ -183,7 +183,7 @@ def test_cache_comes_third(
 def test_incomplete_cache_is_an_error(cache: pathlib.Path) -> None:
   (cache / 'UMLS').mkdir(parents=True)
   (cache / 'UMLS' / 'train.txt').write_bytes(b'')
-  with pytest.raises(text_files.DataError, match=r'UMLS: no valid file'):
+  with pytest.raises(text_files.DataError, match=r'UMLS: no file of valid'):
     benchmarks.locate('UMLS')
 
 

@@ -150,7 +150,7 @@ def test_missing_and_empty_files(tmp_path):
   with pytest.raises(text_files.DataError, match='no path to train on'):
     read(make_folder(tmp_path, train=''))
   (tmp_path / 'train').unlink()
-  with pytest.raises(text_files.DataError, match='no train file'):
+  with pytest.raises(text_files.DataError, match='no file of train'):
     read(tmp_path)
 
 

@@ -155,7 +155,7 @@ def test_graphs_without_walks_are_errors():
   one_way = adjacency.from_triples(
     np.array([[0, 0, 1]], dtype=np.int32), 2, np.array([-1])
   )
-  with pytest.raises(ValueError, match='not left'):
+  with pytest.raises(ValueError, match='no outgoing edges'):
     walks.sample_walks(
       one_way, 5, longest=2, generator=np.random.default_rng(0)
     )
