@@ -7,8 +7,8 @@
 
 `coke_jax.predict.model` describes the methods of a model.
 `coke_jax.train` trains a model on triples from a file, a data frame or a list.
-`coke_jax.training.run` trains a model from a config and the files that it
-names.
+`coke_jax.training.run` trains a model from a config and the data files that the
+config names.
 """
 
 from coke_jax.data.prepare import Prepared, prepare

@@ -169,15 +169,17 @@ def default_config() -> ml_collections.ConfigDict:
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
   # Number of candidates in the softmax of a step: the answers of the batch and
-  # a uniform sample of the other entities, see `data.candidates`. Fewer
-  # candidates make a step faster if there are tens of thousands of entities.
-  # 0, as in the paper: all entities are candidates.
+  # a uniform sample of the other entities, see the module
+  # `coke_jax.data.candidates`. Fewer candidates make a step faster if there are
+  # tens of thousands of entities. 0, as in the paper: all entities are
+  # candidates.
   train.candidates = 0
   # Number of entities in a chunk, if a step computes the logits of one chunk of
   # entities at a time. With chunks, the memory does not grow with the batch
   # size times the number of entities. The loss differs only by rounding, but a
-  # step computes a third more products with the embeddings. 0: in chunks only
-  # if the logits of a batch need more than 1 GiB on a device. -1: no chunks.
+  # step computes a third more products with the embeddings. 0: chunks are used
+  # only if the logits of a batch need more than 1 GiB on a device. -1: no
+  # chunks.
   train.vocabulary_chunk = 0
   # Number of training steps per call of the compiled function. More steps
   # reduce the overhead of the host (15 % of the time with 12 blocks on a CPU),
@@ -219,7 +221,8 @@ def default_config() -> ml_collections.ConfigDict:
   # Whether each device has only a part of the entity embeddings, the entity
   # biases and their optimizer state. This is useful if a device has too little
   # memory for all of them. The results differ only by rounding. There is no
-  # effect on a single device. The model must have a single member.
+  # effect on a single device. The model must have a single member. With the N3
+  # penalty, `train.candidates` must be above 0.
   config.shard_vocabulary = False
   # Folder of JAX's persistent compilation cache, which saves most of the
   # compilation time when a program starts again. Empty: no cache.

@@ -71,12 +71,12 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'shard_vocabulary',
     not shards or model.num_members == 1,
-    'False unless model.num_members is 1',
+    'False if model.num_members is above 1',
   )
   expect(
     'shard_vocabulary',
     not shards or train.n3_penalty == 0 or train.candidates > 0,
-    'False unless train.n3_penalty is 0 or train.candidates is above 0',
+    'False if train.n3_penalty is above 0 and train.candidates is 0',
   )
   expect('train.vocabulary_chunk', train.vocabulary_chunk >= -1, 'at least -1')
   for field in ('num_epochs', 'learning_rate'):
@@ -94,7 +94,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
     'data.max_path_length',
     data.max_path_length >= 1
     and (data.kind != 'triples' or data.max_path_length == 1),
-    "1 for data.kind 'triples', else at least 1",
+    "1 if data.kind is 'triples', otherwise at least 1",
   )
   expect(
     'model.num_heads',
@@ -145,7 +145,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
   expect(
     'train.choose_by',
     train.choose_by.partition(' ')[0] in ('both', 'head', 'tail'),
-    "'both', 'head' or 'tail', maybe followed by a space and a relation",
+    "'both', 'head' or 'tail', optionally followed by a space and a relation",
   )
   expect(
     'train.choose_by',

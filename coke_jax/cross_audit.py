@@ -3,7 +3,8 @@
 A model gives many wrong facts a high probability, because it was trained on
 them. So the facts are divided into parts, the folds. For each fold, a model is
 trained on the training facts outside the fold and scores the facts in the fold.
-Training facts that are in no fold are the exception, see `data.folds.assign`.
+Training facts that are in no fold (see `data.folds.assign`) are scored with the
+model of the run.
 """
 
 import dataclasses
@@ -40,15 +41,15 @@ def audit(
 ) -> records.Records[audit_lib.Suspicion]:
   """Finds the least plausible facts with models that were not trained on them.
 
-  Every model is trained with the settings of the run, which takes `folds` times
-  as long as the run. Trainings that were interrupted are continued.
+  Every model is trained with the settings of the run. Together, the trainings
+  take `folds` times as long as the run. Interrupted trainings are continued.
 
   Args:
     workdir: the work folder of a finished run for link prediction.
     folds: the number of models, at least 2. See `data.folds.assign`.
     seed: the random seed of the division into folds.
-    folder: the folder of the trainings. Default: a folder in `workdir`, whose
-      name contains the number of folds and the seed.
+    folder: the folder of the trainings. Default: a folder in `workdir`, named
+      after the number of folds and the seed.
     **options: arguments of `Model.audit`, such as `top`.
 
   Returns:

@@ -39,7 +39,7 @@ def train(
     config: the settings. Default: the recipe for the number of entities, see
       `recipes.for_size`. `config.data` is ignored.
     minutes: the time for a new training, as in `run.train_and_evaluate`.
-      Default 0: the number of epochs in the settings is trained.
+      Default: 0, which means the number of epochs in the settings.
     workdir: the work folder. If it contains a run with the same data and
       settings, that run is continued. Default: a temporary folder, which is
       deleted at the end.

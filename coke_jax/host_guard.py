@@ -9,9 +9,9 @@ import contextlib
 import subprocess
 import sys
 
-# Before a normal end, the parent sends a byte. If the parent ends without a
-# byte, the guard tests whether the coordinator, JAX's service in process 0,
-# still exists.
+# Before a normal end, the parent sends a byte. If the parent ends without
+# sending a byte, the guard tests whether the coordinator, JAX's service in
+# process 0, still exists.
 _PROGRAM = """
 import socket, sys
 if not sys.stdin.buffer.read(1):

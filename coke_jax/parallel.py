@@ -113,7 +113,7 @@ def map_devices(
     donate_state: whether to reuse the memory of `state` for the result.
     state_axes: a tree like `state`, with 0 for leaves from `place_rows` and
       None for all other leaves. Default: None for all leaves.
-    result_axes: a tree like `replicated`, with the same values.
+    result_axes: a tree like `replicated`, with 0 or None as in `state_axes`.
 
   Returns:
     A function of a replicated state, a batch from `shard`, and `extra`.
@@ -241,7 +241,7 @@ def _maximum() -> Any:
 
 
 def start_maximum(values: np.ndarray) -> jax.Array:
-  """Starts to compute the maximum of an array over all processes.
+  """Starts to compute the maximum of each value over all processes.
 
   Args:
     values: int32 [n].

@@ -61,7 +61,7 @@ def prepare(argv: list[str]) -> list[str]:
       saved = match[1]
       if saved is None and arguments:
         saved = arguments[0]
-  # Ignore a path that is not valid here. `missing_config` reports it.
+  # Ignore an invalid path here, because `missing_config` reports it.
   with contextlib.suppress(errors.PathError):
     if not config and saved and workdir_lib.Workdir(saved).exists:
       config = [f'--config={_SAVED}:{saved}']
@@ -107,9 +107,9 @@ def parse_flags(argv: list[str]) -> list[str]:
 def flushed_output() -> Iterator[None]:
   """Flushes standard output at the end of a `with` block.
 
-  Exits without a traceback if the output cannot be written. If its reader has
-  ended, as with `| head`, the exit status is 128 + SIGPIPE. Otherwise prints an
-  error, and the exit status is 1.
+  If the output cannot be written, exits without a traceback. If the reader of
+  the output has ended, as with `| head`, the exit status is 128 + SIGPIPE.
+  Otherwise prints an error, and the exit status is 1.
   """
   try:
     try:

@@ -19,7 +19,7 @@ def trained_workdir(
   *,
   may_be_exported: bool = True,
 ) -> None:
-  """Checks that a folder contains a model that was trained with the settings.
+  """Checks that a folder contains a run or exported model with the settings.
 
   Also turns on the compilation cache if `config.compilation_cache_dir` is set.
 

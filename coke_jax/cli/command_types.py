@@ -19,8 +19,8 @@ class Command(NamedTuple):
       Default: True.
     positional: the flag whose value can be written directly after the command,
       without the name of the flag. Default: --workdir. Empty: none.
-    common: the names of the flags among --config and --workdir that the command
-      uses and its help lists. Default: --workdir.
+    common: which of the flags --config and --workdir the command uses. Its help
+      lists these flags. Default: --workdir.
   """
 
   function: Callable[..., Any]

@@ -142,8 +142,8 @@ COMMANDS = {
   'prepare': Command(
     data_commands.prepare,
     'Read triples of any format from --input, divide them into train, valid '
-    'and test in --output, and report what train gives away. Does not use '
-    '--config and --workdir.',
+    'and test in --output, and report leaks, such as test triples that follow '
+    'from training triples. Does not use --config and --workdir.',
     ('coke prepare facts.csv --output=data/facts',),
     needs_config=False,
     positional='input',

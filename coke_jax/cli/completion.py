@@ -14,7 +14,7 @@ from coke_jax import builtin_configs
 from coke_jax import config as config_lib
 from coke_jax.cli import command_types, flags
 
-# Flags that take a path. Shells complete the names of files for them.
+# Flags that take a path. Shells complete the names of files for these flags.
 _PATHS = (
   'workdir',
   *(flag.name for flag in flags.TABLE if flag.is_path),

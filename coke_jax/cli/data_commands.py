@@ -51,7 +51,7 @@ def prepare(
     config: not used.
     workdir: not used.
     input: a file, a folder with files of splits, or the name of a data set.
-    output: the folder to write, or - to write nothing.
+    output: the folder to write. Empty or '-': nothing is written.
     report: the JSON file for the counts and leaks. Empty: none.
     input_format: the format of the input, or 'auto'.
     columns: the columns of head, relation and tail, separated by commas.
@@ -152,8 +152,8 @@ def sample_paths(
   config_lib.validate(config)
   if config.data.kind != 'walks':
     raise config_lib.ConfigError(
-      f"config.data.kind is {config.data.kind!r}: expected 'walks', and "
-      'config.data.max_path_length of at least 2, to sample paths'
+      f"config.data.kind is {config.data.kind!r}: expected 'walks' for this "
+      'command'
     )
   data = tasks.read_data(config)
   assert isinstance(data, paths.PathData), 'random walks are paths'

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-  """A command-line flag and the modes, the names of commands, that use it.
+  """A command-line flag, and the modes that use it.
+
+  A mode is the name of a command.
 
   Attributes:
     name: the flag's name, written with underscores. The functions in
@@ -19,7 +21,7 @@ class Flag:
     choices: the allowed values. Default: any value of the type.
     notes: modes -> a further text for `--help` that is true only for these
       modes.
-    defaults: mode -> its default value, for modes in which it is not `default`.
+    defaults: mode -> the default value in this mode, if it is not `default`.
     is_path: whether the value can be the path of a file or folder.
   """
 

@@ -22,7 +22,7 @@ STANDARD = '-'  # the file name of standard input and standard output
 
 
 class FlagError(errors.CokeError, ValueError):
-  """A flag was given that the selected mode does not use."""
+  """The command is unknown, or does not use a flag that was given."""
 
 
 Flag = flag_types.Flag
@@ -37,8 +37,8 @@ TABLE = (
     notes={
       ('train', 'evaluate'): 'Split to evaluate with the best checkpoint.',
       ('calibrate',): 'Split for the table of reliability, valid or test.',
-      ('report',): 'Split to rank, for all tables of metrics. The metrics of '
-      'the test split are taken from results.json.',
+      ('report',): 'Split that is ranked for the tables of metrics. The '
+      'metrics of the test split are taken from results.json.',
     },
     defaults={'report': 'valid'},
   ),
@@ -68,15 +68,15 @@ TABLE = (
     'File to read, which may be compressed (.gz, .bz2, .xz).',
     notes={
       ('predict',): 'One question per line, such as "France TAB borders TAB ?" '
-      'or "? TAB borders TAB Spain". -: standard input, the default.',
+      'or "? TAB borders TAB Spain". The default "-" is standard input.',
       ('relations',): 'One question per line, such as "Kenya TAB ? TAB '
-      'Africa". -: standard input, the default.',
-      ('explain',): 'One triple per line. -: standard input, the default.',
+      'Africa". The default "-" is standard input.',
+      ('explain',): 'One triple per line. The default "-" is standard input.',
       ('embed',): 'One sequence per line: a triple or a path, in which the '
-      'head or the tail may be "?". -: standard input, the default.',
+      'head or the tail may be "?". The default "-" is standard input.',
       ('prepare',): 'It can also be a folder with files for train, valid and '
-      'test, or the name of a data set. -: standard input, which needs '
-      '--input-format.',
+      'test, or the name of a data set. The default "-" is standard input, '
+      'which needs --input-format.',
     },
     is_path=True,
   ),
@@ -113,7 +113,7 @@ TABLE = (
         'similar',
         'relations',
         'explain',
-      ): 'File to write. -: standard output, the default.',
+      ): 'File to write. The default "-" is standard output.',
       ('calibrate',): 'Folder for the reliability diagram. Default: none.',
       ('embed',): ".npz file, or folder for TensorBoard's projector.",
       ('export',): 'New folder for the files.',

@@ -101,7 +101,7 @@ def audit(
     print(
       f'note: {others} of these {len(found)} facts are in valid or test. The '
       'model was not trained on them, so their scores are lower. '
-      '--splits=train audits only training facts. --folds=5 scores every fact '
+      '--splits=train audits only training facts. --folds=5 scores each fact '
       'with a model that was trained without it',
       file=sys.stderr,
     )

@@ -74,8 +74,7 @@ class Lines:
     path: a file, or `-` for standard input.
     line_format: the columns of a line.
     skip_bad: whether to report and skip a bad line instead of raising an error.
-    read: the number of lines read so far. Lines that are not UTF-8 text are not
-      counted.
+    read: the number of lines read so far, including bad lines.
     skipped: the number of bad lines skipped so far.
   """
 
@@ -146,8 +145,13 @@ class Lines:
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == flags.STANDARD:
       check_open(sys.stdin, 'input')
-      return text_files.read_stream(sys.stdin.buffer, self.name, self._bad)
-    return text_files.read_lines(pathlib.Path(self.path), self._bad)
+      return text_files.read_stream(sys.stdin.buffer, self.name, self._not_text)
+    return text_files.read_lines(pathlib.Path(self.path), self._not_text)
+
+  def _not_text(self, error: ValueError) -> None:
+    """Counts a line that is not UTF-8 text, and passes its error to `_bad`."""
+    self.read += 1
+    self._bad(error)
 
   def _bad(self, error: ValueError) -> None:
     """Raises the error of a bad line, or reports and counts it."""
@@ -164,13 +168,13 @@ class Lines:
     """
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None
-    # Ignore bad lines here. They are reported when they are read again.
-    ignored: list[text_files.DataError] = []
+    # Do not report bad lines here. They are reported when they are read again.
+    bad: list[text_files.DataError] = []
     lines = text_files.read_lines(
-      pathlib.Path(self.path), ignored.append, warn=False
+      pathlib.Path(self.path), bad.append, warn=False
     )
     try:
-      return sum(1 for _ in lines)
+      return sum(1 for _ in lines) + len(bad)
     except text_files.DataError:
       return None
 

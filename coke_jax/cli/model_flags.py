@@ -33,9 +33,10 @@ TABLE = (
     'folds',
     ('audit',),
     0,
-    'Number of models to train, each without a part of the facts. Every fact '
-    'is scored with a model that was not trained on it. 0: the model of the '
-    'run scores all facts.',
+    'Number of models to train, each without a part of the facts. A fact is '
+    'scored with the model that was trained without it. Exceptions are facts '
+    'of very rare entities and relations. 0: the model of the run scores all '
+    'facts.',
   ),
   flag_types.Flag(
     'new_only',
@@ -93,7 +94,7 @@ TABLE = (
       ('plot',): 'Also draw a map of the contextual embeddings of this entity. '
       'The map has one point for each training triple that contains the '
       'entity.',
-      ('report',): 'Entity of the map of an entity. Default: one with many '
+      ('report',): 'Entity for which a map is drawn. Default: one with many '
       'training triples.',
     },
   ),
@@ -110,7 +111,7 @@ TABLE = (
       ('plot',): 'Also draw a map of the contextual embeddings of this '
       'relation, or of two relations separated by a comma. The map has one '
       'point for each training triple with one of these relations.',
-      ('report',): 'Relation of the map of a relation, or two relations '
+      ('report',): 'Relation for which a map is drawn, or two relations '
       'separated by a comma. Default: one with many training triples.',
     },
   ),

@@ -16,7 +16,7 @@ _DIGITS = 6  # Significant digits of scores and probabilities in TSV.
 
 _LINE_ENDS = '\x85\u2028\u2029'  # Line ends that `json.dumps` does not escape.
 
-# Values of the columns of TSV by name: text, numbers, or lists of text.
+# Values of the columns of TSV by name: text, numbers, or tuples of text.
 Row = Mapping[str, Any]
 
 

@@ -21,7 +21,7 @@ TABLE = (
     'Columns of head, relation and tail, separated by commas: names such as '
     'subject,predicate,object, or positions such as 1,3,2. Other columns are '
     'not read. Default: the columns with usual names. If there are none, the '
-    'file must have exactly three columns.',
+    'file must have exactly three columns besides --weight.',
   ),
   flag_types.Flag(
     'column_delimiter',
@@ -42,8 +42,8 @@ TABLE = (
     _MODES,
     'auto',
     'Whether the first line of CSV and TSV files contains the names of the '
-    'columns. auto: yes if --columns contains a name, or if the line contains '
-    'usual names such as head, relation and tail.',
+    'columns. auto: yes if --columns or --weight contains a name, or if the '
+    'line contains usual names such as head, relation and tail.',
     options.HEADERS,
   ),
   flag_types.Flag(
@@ -101,7 +101,8 @@ TABLE = (
     _MODES,
     '',
     'JSON file for the report: the numbers of rows, and the leaks between '
-    'splits. It is also printed, and written to report.json in --output.',
+    'splits. The report is also printed, and written to report.json in '
+    '--output.',
     is_path=True,
   ),
 )

@@ -16,7 +16,7 @@ TABLE = (
     'token_file',
     _MODES,
     '',
-    'File with a token. Requests must contain it in the header '
+    'File with a token. Requests must contain this token in the header '
     '"Authorization: Bearer <token>". Default: no token is needed.',
     is_path=True,
   ),

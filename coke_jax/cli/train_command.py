@@ -40,7 +40,8 @@ def train(
     process_id: see `hosts.joined`.
 
   Raises:
-    config.ConfigError: there are neither settings nor data.
+    config.ConfigError: there are neither settings nor data, or `data` is given
+      and the settings are not for triples.
     errors.CokeError: see `run.train_and_evaluate`.
   """
   with host_flags.joined(coordinator, num_processes, process_id):

@@ -445,7 +445,7 @@ def test_bad_lines_are_skipped_reported_and_counted(model, tmp_path, capsys):
   output = tmp_path / 'answers'
   counts, lines = answer(model, path, output, skip_bad=True)
   assert counts == (2, 0)
-  assert lines.skipped == len(BAD) + 1
+  assert (lines.read, lines.skipped) == (len(BAD) + 3, len(BAD) + 1)
   found = read_json(output)
   assert [line['line'] for line in found] == [1, len(BAD) + 3]
   assert [line['question'][0] for line in found] == ['e03', 'e04']
