@@ -68,7 +68,7 @@ def count_filtered(
   """Does the same as `count_among` in the filtered setting.
 
   The candidates are all entities except the known answers. The gold entity is
-  always a candidate.
+  always a candidate. A filter is a set of known answers.
 
   Args:
     scores: float32 [B, V].
@@ -101,7 +101,7 @@ def count_filtered_by_chunks(
   limit: jax.Array | None = None,
   sum_parts: SumParts | None = None,
 ) -> tuple[Counts, jax.Array]:
-  """Does the same as `count_filtered` for one chunk of entities after another.
+  """Does the same as `count_filtered`, but scores one chunk at a time.
 
   Use this function if the scores of all entities do not fit in memory. Every
   chunk of scores is computed twice: first to read the scores of the gold
@@ -113,7 +113,8 @@ def count_filtered_by_chunks(
     scores_of: a function of an entity id. It returns float32 [B, C], the scores
       of this entity and of the C - 1 entities with the next ids.
     chunk_size: C, the number of entities in a chunk, at most V.
-    num_entities: V, the number of entities.
+    num_entities: V, the number of entities. With `sum_parts`, the number of
+      columns on this device.
     gold: int32 [B], the entity whose rank is computed.
     filter_row: int32 [chunks, F], the filter that each known answer belongs to.
       Values of B or more are padding and have no effect.
@@ -137,7 +138,7 @@ def count_filtered_by_chunks(
 
     All chunks have C entities, so the last chunk can overlap the previous one.
     The mask is False for the entities that are also in the previous chunk, and
-    for those that are no candidates.
+    for the entities from `limit` on.
     """
     start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
     entity = start + jnp.arange(chunk_size)
@@ -191,7 +192,12 @@ def count_filtered_by_chunks(
 def _total(
   counts: Counts, sum_parts: SumParts | None
 ) -> tuple[Counts, jax.Array]:
-  """Returns the counts with the gold entity, and which rows are finite."""
+  """Sums counts over the devices, and adds the gold entity to the candidates.
+
+  Returns:
+    The counts of `count_among`.
+    bool [B]: whether all V scores of a row are finite.
+  """
   if sum_parts is not None:
     counts = {name: sum_parts(count) for name, count in counts.items()}
   finite = counts.pop(_NOT_FINITE) == 0

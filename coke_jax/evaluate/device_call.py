@@ -108,9 +108,9 @@ class DeviceCall:
       batch: arrays [B, ...] by name, B >= 1. The padding rows are copies of the
         last row.
       size: number of rows of the padded batch over all devices, at least B.
-      per_device: additional arrays [devices of this process, ...] by name, for
-        arrays that do not have one row for each query, or are large. Default:
-        none.
+      per_device: additional arrays [devices of this process, ...] by name. Use
+        it for large arrays, and for arrays without one row for each query.
+        Default: none.
 
     Returns:
       The results. Call `fetch` to wait for them.

@@ -1,9 +1,10 @@
 """Known answers of batches of queries, in the form that the devices use.
 
 Many queries can have the same known answers, for example all queries for the
-head of a relation such as `type`. Each set of known answers is therefore sent
-to a device once per batch, and each query refers to its set by number. If the
-entities are scored in chunks, the known answers are divided in the same way.
+heads of (?, type, city). Each set of known answers, called a filter, is
+therefore sent to a device once per batch, and each query refers to its filter
+by number. If the entities are scored in chunks, the known answers are divided
+into the same chunks.
 """
 
 import numpy as np
@@ -43,7 +44,7 @@ class Filters:
       else:
         chunks = self._pairs(start)[2] // chunk_size
         most = max(most, int(np.bincount(chunks).max(initial=1)))
-    # A power of two, so that a program is compiled for few sizes.
+    # A power of two, so that programs are compiled for only a few sizes.
     self._capacity = 1 << (most - 1).bit_length()
 
   def batch(self, start: int) -> device_call.Batch:
@@ -53,11 +54,11 @@ class Filters:
       start: the index of the first query.
 
     Returns:
-      A dictionary of:
-        `filter_of`: int32 [devices, B / devices], the filter of each query. The
-          devices are those of this process.
+      A dictionary of arrays for the devices of this process, where b is the
+      number of queries on a device:
+        `filter_of`: int32 [devices, b], the filter of each query.
         `filter_row`: int32 [devices, chunks, F], the filter that each known
-          answer belongs to, or B / devices for padding.
+          answer belongs to, or b for padding.
         `filter_entity`: int32 [devices, chunks, F], the known answers in each
           chunk of entities.
     """

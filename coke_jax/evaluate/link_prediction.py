@@ -68,7 +68,7 @@ class LinkPrediction:
 
     Args:
       ranker: ranks the answers of queries.
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `shards.placement`.
       split: `train`, `valid` or `test`.
       choosing: whether the results are used to choose the best checkpoint. If
         so, known answers come from the training and valid triples only.
@@ -98,7 +98,7 @@ class LinkPrediction:
 
     Args:
       ranker: ranks the answers of queries.
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `shards.placement`.
       split: `train`, `valid` or `test`.
       filter_splits: the splits that known answers come from. Default: all.
       progress: label of the progress bar. Default: no bar.
@@ -140,7 +140,8 @@ class LinkPrediction:
         `optimistic`, `pessimistic`: the metrics of all queries with these kinds
           of rank.
         `by_category`, `by_relation`: category or relation -> its number of
-          queries and its metrics `both`, `head` and `tail`.
+          queries and its metrics `both`, `head` and `tail`. Each relation also
+          has its `category`.
     """
     graph = self.data
     triples = graph.split(split)
@@ -190,7 +191,7 @@ class LinkPrediction:
     return results
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
-    """Returns the filtered mean reciprocal rank of the chosen queries."""
+    """Returns the filtered mean reciprocal rank for `side` and `relation`."""
     if self.relation:
       results = results['by_relation'][self.relation]
     metric: float = results[self.side]['mrr']

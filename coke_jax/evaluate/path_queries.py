@@ -72,7 +72,7 @@ class PathQueries:
 
     Args:
       ranker: ranks the answers of queries.
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `shards.placement`.
       split: `valid` or `test`.
       choosing: whether the results are used to choose the best checkpoint. If
         not, the paths with a single relation are also evaluated as triples,
@@ -80,8 +80,9 @@ class PathQueries:
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The content of `results.json`: the results of `summarize`. Unless
-      `choosing`, `single_edges` contains the metrics of link prediction.
+      The content of `results.json`: the results of `summarize`. If `choosing`
+      is False, `single_edges` contains the metrics of link prediction. It is
+      empty if the split has no path with a single relation.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -115,7 +116,7 @@ class PathQueries:
 
     Args:
       ranker: ranks the answers of queries.
-      params: replicated parameters, see `parallel.replicate`.
+      params: parameters on the devices, see `shards.placement`.
       split: `valid` or `test`.
       progress: label of the progress bar. Default: no bar.
 
@@ -168,8 +169,8 @@ class PathQueries:
         `dataset`, `split`: the names of the data set and of the split.
         The metrics of `quantile_metrics` over all paths.
         `targets_out_of_reach`: the number of paths whose target cannot be
-          reached along their relations in the graph of train and this split,
-          because edges are missing there.
+          reached along the relations of the path, because the graph of train
+          and this split lacks edges.
         `by_length`: number of relations -> metrics of the paths of this length.
         `deduction`, `induction`: the metrics of the paths of each kind. They
           are missing if the data set does not have these labels.

@@ -1,4 +1,4 @@
-"""Functions that count for `ranker`, compiled for all devices.
+"""Functions that count candidates for `ranker`, compiled for all devices.
 
 Calls with equal arguments return the same function. So each function is
 compiled only once for all rankers of a model.
@@ -21,13 +21,13 @@ from coke_jax.shards import sharded_encoder
 def filtered(
   model: ensemble.Encoder, placement: placement_lib.Placement, chunk_size: int
 ) -> device_call.DeviceCall:
-  """Returns the function that counts for `Ranker.rank_filtered`.
+  """Returns the function that counts candidates for `Ranker.rank_filtered`.
 
   Args:
     model: the encoder.
     placement: how the parameters are distributed over the devices.
     chunk_size: the number of entities that are scored at a time. If the
-      vocabulary is cut into shards, the number on each device.
+      vocabulary is cut into shards, each device scores this number at a time.
   """
 
   def count(
@@ -74,7 +74,7 @@ def filtered(
 def among(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function that counts for `Ranker.rank_among`.
+  """Returns the function that counts candidates for `Ranker.rank_among`.
 
   Args:
     model: the encoder.

@@ -16,9 +16,10 @@ from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.model import ensemble
 from coke_jax.shards import placement as placement_lib
 
-# If fewer than 64 rows of scores fit in memory, `rank_filtered` uses batches of
-# 256 rows and scores one chunk of the entities at a time. In smaller batches,
-# reading all entity embeddings would take most of the time.
+# If `score_bytes` allows fewer than 64 rows of scores on a device,
+# `rank_filtered` uses batches of 256 rows for each device and scores one chunk
+# of the entities at a time. In smaller batches, reading all entity embeddings
+# would take most of the time.
 _MIN_ROWS = 64
 _CHUNKED_ROWS = 256
 
@@ -26,13 +27,14 @@ _CHUNKED_ROWS = 256
 class Ranker:
   """Ranks the gold answers of queries on all devices.
 
-  The ranking functions are compiled at their first call. Equal models share
-  them.
+  The ranking functions are compiled at their first call. Rankers of equal
+  models share the compiled functions.
 
   Attributes:
     batch_size: number of queries in a batch over all devices.
-    chunk_size: number of entities that `rank_filtered` scores at a time. It is
-      V, unless the scores of a batch do not fit in memory.
+    chunk_size: number of entities in a chunk of the known answers. It is also
+      the number of entities that `rank_filtered` scores at a time, except if
+      the vocabulary is cut. It is V if there is only one chunk.
     placement: how the parameters are distributed over the devices.
   """
 
@@ -73,7 +75,7 @@ class Ranker:
     if self.placement.is_cut:
       shard_bytes = 4 * self._filtered_batch_size * self.placement.shard_size
       chunks = -(-shard_bytes // score_bytes)
-      self.chunk_size = model.num_entities  # the filters are one chunk
+      self.chunk_size = model.num_entities  # The known answers are not divided.
       self._filtered = rank_programs.filtered(
         model, self.placement, -(-self.placement.shard_size // chunks)
       )

@@ -65,7 +65,7 @@ def smoothed_cross_entropy(
     answers: int32 [B, M] entity ids. Negative numbers are padding.
     target_mass: the probability of the answer in the target distribution.
     chunk_size: C. If it exceeds V, there is one chunk of V entities.
-    dtype: operands of the products, float32 or bfloat16.
+    dtype: type of the operands of products, float32 or bfloat16.
 
   Returns:
     float32 [B]; 0 for a row without answers.
@@ -186,7 +186,7 @@ def _place(
 
   All chunks have C entities, so the last chunk can overlap the previous one.
   The mask is False for the entities that are also in the previous chunk, and
-  for those that are ignored.
+  for the entities from `limit` on.
   """
   start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
   entity = start + jnp.arange(chunk_size)

@@ -11,8 +11,8 @@ With rotations, the factors of the relations are first divided by their moduli,
 as in RotatE (Sun et al. 2019).
 
 Every relation has two factors. The forward factor is used in queries for the
-tail. The backward factor is used in queries for the head. The composition of
-these queries starts at the tail and uses the relations in reverse order.
+tail. The backward factor is used in queries for the head: the composition of
+such a query is the product of the tail and the backward factors.
 """
 
 import jax

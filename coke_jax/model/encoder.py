@@ -78,7 +78,10 @@ class CoKE(nn.Module):
   def setup(self) -> None:  # noqa: D102
     width = self.hidden_size
     if width % self.num_heads:
-      raise ValueError(f'hidden size {width}: not a multiple of the heads')
+      raise ValueError(
+        f'hidden size {width}: expected a multiple of the {self.num_heads} '
+        'attention heads'
+      )
     initial = layers.initializer(self.embedding_stddev)
     num_relations = self.num_tokens - self.num_entities - 2
     self.element_embedding = self.param(

@@ -3,8 +3,8 @@
 The members have the same architecture and different parameters. Every leaf of
 their parameters has a leading axis M, the number of members. The mean of the
 logits ranks the entities of a query in the same order as the mean of the
-log-probabilities, because the difference of both means is the same for all
-entities.
+log-probabilities, because the difference between the two means is the same for
+all entities.
 
 Other letters in shapes are those of `encoder`.
 """

@@ -34,7 +34,7 @@ def init_params(model: ensemble.Encoder, seed: int) -> Any:
 
 def param_shapes(model: ensemble.Encoder) -> Any:
   """Returns the shapes and dtypes of the parameters, without computing them."""
-  # A copy, because the caller may change the dict.
+  # A copy, because the caller may change the dict, and the original is cached.
   return jax.tree.map(lambda shape: shape, _param_shapes(model))
 
 

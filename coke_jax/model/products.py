@@ -100,9 +100,9 @@ _BATCH_AND_HEAD = ((0, 3), (0, 2))
 def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
   """Computes the attention-weighted sums of values.
 
-  If a product has the axis H, here or in the gradient, H is its last axis. With
-  automatic differentiation, the last axis would be K, which is only 3 for
-  triples. Then XLA on a CPU would take ten times as long.
+  The gradient with respect to `value` is computed as a product whose last axis
+  is H. In the product that automatic differentiation uses, the last axis is K,
+  which is only 3 for triples. XLA on a CPU takes ten times as long for it.
 
   Args:
     weights: float32 [B, Q, K, A].
@@ -178,7 +178,7 @@ def logits(
     query: float32 [B, D], see `encoder.CoKE.query_embedding`.
     entities: float32 [C, D], embeddings.
     bias: float32 [C].
-    dtype: operands of the product, float32 or bfloat16.
+    dtype: type of the operands of the product, float32 or bfloat16.
 
   Returns:
     float32 [B, C].

@@ -42,7 +42,7 @@ def n3_penalty(
   Args:
     params: parameters of `encoder.CoKE` with a composition.
     batch: a batch of `data.batches.TrainingSet`. If it contains `candidates`,
-      their leading axis has been removed.
+      they are int32 [C], without the axis of devices.
     num_entities: V.
     pad_id: the token id of PAD.
 
@@ -64,7 +64,8 @@ def n3_penalty(
     relations >= 0, jnp.take(cubed_moduli(factors), rows), 0.0
   ).sum(axis=1)
   known = input_embedding.known_entity(tokens, tokens != pad_id, head_query)
-  # A padding row has no known entity, but also no answers.
+  # A padding row has no known entity. Any entity may be used instead, because
+  # the row has no answers and thus the penalty 0.
   known = jnp.minimum(known, num_entities - 1)
   of_known = cubed_moduli(jnp.take(elements, known, axis=0))
   possible = (

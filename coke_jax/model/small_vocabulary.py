@@ -1,7 +1,7 @@
-"""Replaces the entities of a model by the few that a batch uses.
+"""Replaces the entities of a model by the candidates of a batch.
 
-In the small model, the entity at position i of the chosen entities has the id
-i. The ids of relations, MASK and PAD follow.
+The result is a small model. In this model, the entity at position i of
+`candidates` has the id i. The ids of relations, MASK and PAD follow.
 """
 
 import jax
@@ -27,7 +27,7 @@ def small_batch(
 
   Args:
     batch: a batch of `data.batches.TrainingSet` with `candidates`, int32 [C],
-      among which are all entities of `tokens`.
+      which include all entities of `tokens`.
     num_entities: V of the full model.
 
   Returns:

@@ -30,7 +30,7 @@ class Exchange:
     self.size = place.shard_size
 
   def own_columns(self, entities: jax.Array) -> jax.Array:
-    """Returns each entity's position on this device, or -1 if elsewhere."""
+    """Returns each entity's position on this device, or -1 if it has none."""
     column = entities - parallel.device_index() * self.size
     inside = (entities >= 0) & (column >= 0) & (column < self.size)
     return jnp.where(inside, column, -1)
@@ -78,7 +78,10 @@ class Exchange:
     return parallel.exchange_over_devices(x.reshape(devices, -1, *x.shape[1:]))
 
   def slice_rows(self, tree: Any) -> Any:
-    """Takes this device's rows of arrays [B, ...] equal on all devices."""
+    """Selects this device's rows from arrays [B, ...].
+
+    The arrays must be equal on all devices.
+    """
     devices = parallel.num_devices()
     index = parallel.device_index()
     return jax.tree.map(

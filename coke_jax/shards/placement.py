@@ -2,9 +2,9 @@
 
 By default, every device has a copy of all arrays. If the vocabulary is cut,
 device i only has the entities i S to i S + S - 1, where S is the number of
-entities V divided by the number of devices, rounded up. This concerns the
-entity embeddings, the entity biases and their optimizer state. All other arrays
-are copied to every device.
+entities V divided by the number of devices, rounded up. The entity embeddings,
+the entity biases and their optimizer state are cut in this way. All other
+arrays are copied to every device.
 
 On the host and in checkpoints, trees are whole: they have the arrays of
 `encoder.CoKE`. So a checkpoint can be read with any number of devices.
@@ -32,8 +32,8 @@ _ELEMENTS = 'element_embedding'
 class Placement:
   """Distributes the trees of one model over the devices.
 
-  A tree contains parameters, or dictionaries with the names of parameters, such
-  as an optimizer state.
+  A tree is the dictionary of all parameters, or contains dictionaries with the
+  same keys, as an optimizer state does.
 
   Attributes:
     num_entities: V.
@@ -83,7 +83,7 @@ class Placement:
     return _map_params(tree, self._join)
 
   def axes(self, shapes: Any) -> Any:
-    """Returns the axes of devices for `parallel.map_devices`.
+    """Returns `state_axes` for `parallel.map_devices`.
 
     Args:
       shapes: the shapes of a whole tree.
@@ -96,7 +96,7 @@ class Placement:
     )
 
   def params_axes(self, model: ensemble.Encoder) -> Any:
-    """Returns the axes of devices of a model's parameters, see `axes`."""
+    """Returns the result of `axes` for the parameters of a model."""
     return self.axes(parameters.param_shapes(model)) if self.is_cut else None
 
   def cut(self, tree: Any) -> Any:
@@ -165,7 +165,10 @@ def is_shard(path: Any) -> bool:
 
 
 def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
-  """Applies a function to each dictionary with the names of parameters."""
+  """Applies a function to each dictionary whose keys are those of parameters.
+
+  The other leaves of the tree are unchanged.
+  """
 
   def is_params(node: Any) -> bool:
     return isinstance(node, dict) and BIAS in node
@@ -178,7 +181,7 @@ def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def norm_of_cut(tree: Any) -> jax.Array:
-  """Computes the global norm of a cut tree. Only inside `map_devices`."""
+  """Computes the global norm of a cut tree. Works only inside `map_devices`."""
   squares = [jnp.float32(0.0), jnp.float32(0.0)]  # of replicas and of shards
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     squares[is_shard(path)] += (leaf**2).sum()

@@ -40,7 +40,7 @@ class ShardedEncoder(exchange.Exchange):
   def apply(
     self, params: Any, tokens: jax.Array, *arguments: Any, **options: Any
   ) -> Any:
-    """Calls a method of the encoder that needs only the tokens' embeddings.
+    """Calls a method of the encoder that uses only the entities in `tokens`.
 
     Args:
       params: the parameters on this device.
@@ -174,8 +174,8 @@ class ShardedEncoder(exchange.Exchange):
 
     Args:
       params: the parameters on this device.
-      batch: `tokens` [b, K], `mask_position` [b] and maybe `candidates`, bool
-        [b, V].
+      batch: `tokens` [b, K], `mask_position` [b] and optionally `candidates`,
+        bool [b, V].
       k: number of entities for each row, at most V.
 
     Returns:
@@ -203,7 +203,7 @@ class ShardedEncoder(exchange.Exchange):
     """
     score, column = jax.lax.top_k(logits, min(k, self.size))
     entity = column + parallel.device_index() * self.size
-    # [n, b, k'] becomes [b, n k']. Equal logits are in the order of entities.
+    # [n, b, k'] becomes [b, n k']. Equal logits remain ordered by entity.
     width = parallel.num_devices() * score.shape[1]
     scores, entities = (
       self.own_rows(x).swapaxes(0, 1).reshape(-1, width)

@@ -1,8 +1,9 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
 The time of a step is measured. The number of epochs is chosen so that the
-training fits into the remaining time. If there is time for more epochs than the
-recipe needs, several models are trained side by side, see `model.ensemble`.
+training fits into the remaining time, but it never exceeds `train.num_epochs`
+of the given config. If there is time for more epochs, several models are
+trained side by side, see `model.ensemble`.
 """
 
 import dataclasses
@@ -31,8 +32,8 @@ MAX_MEMBERS = 8
 _USABLE = 0.8
 _MEASURED_CALLS = 2
 _VALIDATIONS = 4  # maximum number of validations
-# With one member, maximum share of the time for rankings. There is at least one
-# validation, even if its ranking takes longer.
+# If there is one member, rankings take at most this share of the time. There
+# is always one validation, even if its ranking takes longer.
 _RANKING_SHARE = 0.2
 
 
@@ -66,8 +67,8 @@ def choose(
   Compiles the step, and runs some steps and rankings to measure their time.
 
   Args:
-    config: the recipe. `train.num_epochs` is the number of epochs that it needs
-      for its best result. `model.num_members` is not used.
+    config: the settings. `train.num_epochs` is the number of epochs that are
+      needed for the best result. `model.num_members` is not used.
     task: the task with its data.
     minutes: the time for the whole training with its evaluations.
     started: the value of `time.monotonic()` from which the time is counted.
@@ -96,7 +97,7 @@ def choose(
   if members == 1 and evaluation > 0:
     affordable = int(_RANKING_SHARE * max(left, 0.0) / evaluation) - 1
     validations = min(max(affordable, 1), _VALIDATIONS)
-  rankings = evaluation * (1 + validations)  # of one member, with the test
+  rankings = evaluation * (1 + validations)  # seconds of one member; 1: test
   left -= members * rankings
   epochs = min(wanted, left / (members * epoch))
   if epochs * setup.steps_per_epoch < 1:
@@ -121,7 +122,7 @@ def choose(
 def adopt(
   config: ml_collections.ConfigDict, saved: ml_collections.ConfigDict
 ) -> ml_collections.ConfigDict:
-  """Returns a config with the values of `FIELDS` of another config."""
+  """Returns a copy of a config with the values of `FIELDS` from another one."""
   config = config.copy_and_resolve_references()
   values = config_lib.flatten(saved)
   config.update_from_flattened_dict({name: values[name] for name in FIELDS})

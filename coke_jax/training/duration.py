@@ -52,6 +52,7 @@ class Duration:
     return (
       f'this training will take about {time}: {left:,} steps of '
       f'{step_seconds:.3g} s, without validations. To train for an hour, start '
-      'in another work folder with --minutes=60 (in Python minutes=60), which '
-      'chooses the number of epochs. An interrupted training can be continued.'
+      'in another work folder with --minutes=60 (in Python: minutes=60). This '
+      'option chooses the number of epochs. An interrupted training can be '
+      'continued.'
     )

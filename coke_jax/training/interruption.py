@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 0.05  # before repeating a signal whose exception was swallowed
 
 
 class Interruption(KeyboardInterrupt):
-  """Raised where the program may stop after a signal to stop.
+  """Raised after SIGINT or SIGTERM, at a point where the program can stop.
 
   Attributes:
     signal_number: the signal.
@@ -162,7 +162,12 @@ class Watch:
       self._hook(unraisable)
 
   def _listen(self) -> None:
-    """Ends the process at the second signal or if the first is not handled."""
+    """Ends the process at the second signal, or if the first has no effect.
+
+    The first signal has no effect if no handler runs within 5 seconds, inside
+    `at_once`. A zero byte in the pipe means that Python swallowed the exception
+    of the handler. Then the first signal is sent again.
+    """
     first = None
     while True:
       unheard = first is not None and self.received is None and self._raising

@@ -28,8 +28,8 @@ from coke_jax.training import progress as progress_lib
 from coke_jax.training import setup as setup_lib
 
 ADVICE = (
-  "a lower train.learning_rate or model.dtype 'float32', in another --workdir, "
-  'may help'
+  'training again in another --workdir, with a lower train.learning_rate or '
+  "with model.dtype 'float32', may help"
 )
 
 
@@ -43,7 +43,7 @@ class Trainer:
   Attributes:
     setup: the model, training set and optimizer.
     workdir: the files of the run.
-    ranker: ranks the valid split. It is compiled only once.
+    ranker: ranks the valid split. Its functions are compiled only once.
     progress: the number of steps done and the state of the validations.
   """
 
@@ -66,7 +66,7 @@ class Trainer:
     self.progress = progress_lib.Progress()
     if config.train.tensorboard:
       writers.import_tensorboard()
-    # `run` sets these attributes. Their files are open only during `run`.
+    # `run` sets these attributes. The files behind them are open only in `run`.
     self._state: train_state.TrainState
     self._checkpoints: checkpoints_lib.Checkpoints
     self._log: progress_log.TrainingLog
@@ -106,7 +106,7 @@ class Trainer:
       return self._state
 
   def _restore(self) -> None:
-    """Sets state and progress to the last checkpoint, or to the start."""
+    """Restores state and progress from the last checkpoint, if there is one."""
     state = self.setup.init_state()
     restored = None
     if hosts.is_main():
@@ -135,7 +135,7 @@ class Trainer:
     all_writers: list[writers.Writer] = [bar]
     if hosts.is_main():
       metrics = self.workdir.metrics()
-      # Training will write the records after the checkpoint again.
+      # Records of steps after the checkpoint will be written again.
       metrics.cut_after(
         progress.step,
         last_line=progress.step - len(progress.losses),
@@ -208,13 +208,14 @@ class Trainer:
           break
 
   def _check_steps(self) -> None:
-    """Raises TrainingError unless all losses and gradients are finite."""
+    """Raises TrainingError if a loss or gradient norm is not finite."""
     for step, loss, norm in self._log.fetch():
       if not (math.isfinite(loss) and math.isfinite(norm)):
         raise TrainingError(
-          f'step {step}: loss {loss}, gradient norm {norm}, learning rate '
-          f'{self._log.learning_rate(step):.3g}: not finite, so training '
-          f'stopped without saving the parameters after this step; {ADVICE}'
+          f'step {step}: loss {loss} and gradient norm {norm} at learning rate '
+          f'{self._log.learning_rate(step):.3g}: expected finite numbers; '
+          'training stopped without saving the parameters after this step; '
+          f'{ADVICE}'
         )
 
   def _save(self) -> None:
@@ -230,7 +231,7 @@ class Trainer:
       if not np.isfinite(leaf).all():
         raise TrainingError(
           f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
-          'after this step, so training stopped without saving this step; '
+          'after this step; training stopped without saving this step; '
           f'{ADVICE}'
         )
     progress.losses, progress.norms = self._log.losses, self._log.norms
@@ -293,6 +294,6 @@ class Trainer:
     if patience and progress.stale_validations >= patience:
       progress.finished = True
       self._log.say(
-        f'stopped early: no validation better than '
-        f'{progress.best_metric:.4f} in the last {patience}'
+        'stopped early: none of the last '
+        f'{patience} validations was better than {progress.best_metric:.4f}'
       )

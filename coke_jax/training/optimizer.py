@@ -74,8 +74,8 @@ def make_optimizer(
     beta2: decay rate of the mean of squared gradients (`adam` only).
     epsilon: added to the square root of the mean of squared gradients (`adam`
       only).
-    norm: computes the global norm of a gradient. Default: every device has the
-      whole gradient.
+    norm: computes the global norm of a gradient. Default: optax's function,
+      which needs the whole gradient on every device.
 
   Returns:
     The optax transformation.

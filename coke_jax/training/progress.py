@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass
 class Progress:
-  """The progress of a training: all of a checkpoint except the arrays.
+  """The progress of a training: the content of a checkpoint except the arrays.
 
   Attributes:
     step: number of steps done.

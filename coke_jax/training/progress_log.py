@@ -44,7 +44,7 @@ class TrainingLog:
       schedule: the learning rate as a function of the step, counted from 0.
       first_step: number of steps done before.
       num_steps: number of steps of the whole training.
-      losses: the losses of the last of these steps, if no record contains them.
+      losses: the losses of the steps done before that are in no record yet.
       norms: the gradient norms of the same steps as `losses`.
       steps_per_epoch: number of steps in an epoch.
     """
@@ -78,8 +78,8 @@ class TrainingLog:
   ) -> None:
     """Adds the metrics of the N steps of one call.
 
-    Waits for the device only after the first call and if the progress bar is
-    due to be updated.
+    Waits for the device only in the first call, and in calls that update the
+    loss in the progress bar.
 
     Args:
       metrics: `loss` and `gradient_norm`, float32 [at least N] each, on the
@@ -171,7 +171,7 @@ class TrainingLog:
   def _record(
     self, losses: Sequence[float], norms: Sequence[float]
   ) -> dict[str, Any]:
-    """Returns the averages of some steps, which end at the last step."""
+    """Returns a `train` record with the averages of the most recent steps."""
     seconds = time.monotonic() - self._since
     return {
       'kind': 'train',

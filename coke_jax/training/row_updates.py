@@ -20,7 +20,8 @@ def take(tree: Any, candidates: jax.Array, num_entities: int) -> Any:
   """Takes the parameters, or the optimizer state, of the small model.
 
   Args:
-    tree: parameters of `encoder.CoKE`, or an optimizer state with their names.
+    tree: parameters of `encoder.CoKE`, or an optimizer state. The names of its
+      leaves are those of the parameters.
     candidates: int32 [C].
     num_entities: V of the full model.
 

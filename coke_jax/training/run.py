@@ -41,14 +41,14 @@ def train_and_evaluate(
       settings of that run, except for the fields in `config.RUNTIME_FIELDS`.
     workdir: the path of the work folder.
     split: `train`, `valid` or `test`.
-    minutes: the time for a new run, from which `budget.choose` chooses
-      `budget.FIELDS`. A run that continues keeps the chosen values. Default: 0,
-      which means that the values of `config` are used.
+    minutes: the time for a new run. `budget.choose` chooses the values of the
+      fields `budget.FIELDS` that fit into this time. A run that continues keeps
+      its values. Default: 0, which means that the values of `config` are used.
     data: the data set. Default: it is read from the files of `config.data`.
 
   Returns:
-    The content of `results.json`, or of `results_valid.json` for `valid`. None
-    if the split is empty.
+    The content of the file with the results of the split, `results.json` for
+    test. None if the split is empty.
 
   Raises:
     errors.CokeError: settings, data, devices or the work folder are unsuitable,
@@ -109,8 +109,8 @@ def evaluate(
     split: `train`, `valid` or `test`.
 
   Returns:
-    The content of `results.json`, or of `results_valid.json` for `valid`. None
-    if the split is empty.
+    The content of the file with the results of the split, `results.json` for
+    test. None if the split is empty.
 
   Raises:
     errors.CokeError: the work folder has no usable checkpoint, or a score is
@@ -121,7 +121,8 @@ def evaluate(
     data, sources = files.data_and_sources()
     for change in tasks.source_changes(config, sources):
       logging.warning(
-        '%s: the data of the run are used, not this file: %s',
+        '%s: using the copy of the data in this folder, because a file has '
+        'changed since the run was started: %s',
         files.folder,
         change,
       )

@@ -107,7 +107,8 @@ class Setup:
   def calls(self, done: int) -> Iterator[list[batches.Batch]]:
     """Yields the batches of each call of the train step in the current epoch.
 
-    A call ends after each step for which a record or a validation is due.
+    A call has at most `train.steps_per_call` steps. It is shorter if a record
+    or a validation is due after one of them.
 
     Args:
       done: the number of steps done.

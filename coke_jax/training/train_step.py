@@ -46,15 +46,15 @@ def make_train_step(
 ]:
   """Compiles the train step for all local devices, several steps per call.
 
-  Equal arguments return the same function, so that trainings with other seeds
-  or data of the same shapes are not compiled again.
+  Equal arguments return the same function. So the step is not compiled again
+  for a training with another seed, or with other data of the same shapes.
 
   One program runs any number of steps up to `steps_per_call`, so results do not
   depend on how steps are grouped into calls.
 
-  The minimised loss is the weighted sum over the answers of a batch, divided by
-  its number of rows times `weight_per_row`. So the weight of an answer does not
-  depend on the batch that contains it.
+  The minimised loss is the weighted sum of the losses of all answers in a
+  batch, divided by (number of rows with answers * `weight_per_row`). So the
+  weight of an answer does not depend on other answers in the batch.
 
   Args:
     model: the encoder. The members of an ensemble train on the same batches,
@@ -63,7 +63,7 @@ def make_train_step(
     target_mass: probability mass on the answer, see
       `loss.smoothed_cross_entropy`.
     n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
-      `loss` does not include it.
+      `loss` does not include this penalty.
     weight_per_row: the mean weight of a row: the mean number of its answers if
       all answers have weight 1.
     steps_per_call: the largest number of steps in a call.

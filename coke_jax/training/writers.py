@@ -1,8 +1,8 @@
 """Outputs of a training: a progress bar, metrics.jsonl and TensorBoard.
 
 A writer receives records, which are the JSON objects of metrics.jsonl. A record
-of kind `train` follows every `train.log_every_steps` steps and precedes each
-validation. A record of kind `valid` follows each validation.
+of kind `train` is written after every `train.log_every_steps` steps, and before
+each validation. A record of kind `valid` is written after each validation.
 """
 
 import pathlib
@@ -74,9 +74,9 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    Before this call, the bar shows `compiling`. The time before this call
-    includes the compilation. So the estimates of the speed and of the time left
-    ignore it.
+    Before this call, the bar shows `compiling`. The estimates of the speed and
+    of the remaining time ignore the time before this call, because it includes
+    the compilation.
     """
     bar = self._bar
     if bar.disable:
@@ -156,6 +156,7 @@ def import_tensorboard() -> Any:
     import tensorboardX
   except ImportError:
     raise config_lib.ConfigError(
-      "config.train.tensorboard is True: needs pip install '.[tensorboard]'"
+      'config.train.tensorboard is True, but tensorboardX is not installed: '
+      "expected False, or first pip install '.[tensorboard]'"
     ) from None
   return tensorboardX
