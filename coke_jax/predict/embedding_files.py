@@ -12,8 +12,9 @@ An .npz file of static embeddings contains
   num_entities  int, the number of entities
 
 A folder for the projector contains `tensors.tsv` and `metadata.tsv`, each
-with one line per vector. Load both files at https://projector.tensorflow.org,
-or start TensorBoard with the folder as log directory.
+with one line per vector. `metadata.tsv` also has a header. Load both files at
+https://projector.tensorflow.org, or start TensorBoard with the folder as log
+directory.
 """
 
 import contextlib
@@ -240,7 +241,7 @@ class _Projector:
 
 
 def _one_field(text: str) -> str:
-  r"""Escapes characters that are not printable, such as tabs, as \t or \n."""
+  r"""Escapes characters that are not printable, for example a tab as \t."""
   if text.isprintable():
     return text
   return ''.join(

@@ -71,14 +71,14 @@ class EntityMethods:
     Args:
       entity: the entity.
       relation: a relation for contextual embeddings. The embedding of an entity
-        is then the hidden state at `?` in `(entity, relation, '?')`. Entities
-        with the same answers have similar embeddings. Default: static
-        embeddings are compared.
+        is then the hidden state at `?` in `(entity, relation, '?')`. It is
+        similar for entities with similar answers. Default: static embeddings
+        are compared.
       side: the side of the entity. With `tail`, the sequence is
         `('?', relation, entity)`.
       top: the maximum number of entities.
-      type_matching: whether to limit the result to entities that are on this
-        side of `relation` in a fact of any split. Requires `relation`.
+      type_matching: whether to limit the result to entities that are on the
+        side `side` of `relation` in a fact of any split. Requires `relation`.
 
     Returns:
       The nearest entities, best first. The entity itself is left out.
@@ -181,8 +181,8 @@ class EntityMethods:
   def base_fact(self, labels: questions.Labels) -> questions.Fact:
     """Converts a triple to ids.
 
-    A triple with an inverse relation is converted to the reversed triple with
-    the relation that is inverted.
+    If the relation is the inverse of a base relation, the result is the
+    reversed triple with the base relation.
 
     Raises:
       QuestionError: a label is unknown, or there are several relations or `?`.

@@ -267,7 +267,7 @@ def write_arrays(
     atomic_files.WriteError: the file cannot be written.
   """
   # The library copies memory unchanged, so arrays must be in C order. Its
-  # save_file is not used, because only the owner can read the files it writes.
+  # save_file is not used, because it writes files that only the owner can read.
   content = safetensors.numpy.save(
     {name: np.asarray(array, order='C') for name, array in named.items()},
     metadata,

@@ -88,7 +88,7 @@ class GraphMethods:
     of known tails of its head and relation. This makes questions with one
     answer and questions with many answers comparable.
 
-    The plausible heads of every relation are tried. Facts from an entity to
+    All plausible heads of each relation are tried. Facts from an entity to
     itself are left out if the relation has no known fact of this kind. If a
     relation is symmetric, only the better one of (h, r, t) and (t, r, h) is
     returned.
@@ -103,10 +103,10 @@ class GraphMethods:
         count.
       type_matching: whether to limit heads to the known heads of the relation,
         and tails to its known tails. If nearly all heads have only one tail,
-        such as one capital, the heads are instead limited to entities without a
-        known tail that are expected to have one, see `plausible_entities`. The
-        same rule applies if nearly all tails have only one head. With False,
-        every entity is tried.
+        such as one capital, the heads are instead limited to entities that have
+        no known tail but are expected to have one, see `plausible_entities`.
+        The tails are limited in the same way if nearly all of them have only
+        one head. With False, every entity is tried.
       progress: whether to show a progress bar.
 
     Returns:

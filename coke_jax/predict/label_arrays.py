@@ -52,7 +52,7 @@ def check(labels: Sequence[str]) -> None:
     EmbeddingError: a label ends in NUL, which NumPy removes, or one label is so
       long that the padding of the other labels would take too much memory.
   """
-  expected = 'expected a folder for the projector'
+  expected = "expected a folder for TensorBoard's projector instead of .npz"
   for label in labels:
     if label.endswith('\0'):
       raise EmbeddingError(

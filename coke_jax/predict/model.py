@@ -106,8 +106,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     Args:
       question: one question or several. A question is a sequence of labels,
         such as `('France', 'borders', '?')`. The first or last label is `?`. A
-        question about a path contains several relations. If `?` is between two
-        entities, the answers are relations. Several questions can be in a list,
+        question about a path contains several relations. A question for
+        relations is `(head, '?', tail)`. Several questions can be in a list,
         array, data frame or generator.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
@@ -124,8 +124,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       For a list of questions, `Records` with one such `Records` per question.
 
     Raises:
-      QuestionError: a label is unknown, `?` is not at exactly one end, there
-        are more than `max_path_length` relations, or `top` is below 1.
+      QuestionError: a label is unknown, `?` is in another place, there are more
+        than `max_path_length` relations, or `top` is below 1. In questions for
+        relations, also if `exclude_own` or `type_matching` is True.
       NonFiniteError: a score is NaN or infinite.
     """
     question = validation.materialize(question)

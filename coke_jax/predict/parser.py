@@ -175,8 +175,9 @@ class Parser:
     relations = labels[1:-1]
     if unknown in relations and unknown not in self.vocabulary.relation_ids:
       raise questions.QuestionError(
-        f'{shown}: {unknown!r} in the place of a relation: expected it at an '
-        'end, or two entities and one relation in `relations`'
+        f'{shown}: {unknown!r} in the place of a relation: expected '
+        f'{unknown!r} in the place of an entity; `relations` predicts the '
+        'relations between two entities'
       )
     if len(relations) > self.max_path_length:
       raise questions.QuestionError(
@@ -213,10 +214,10 @@ class Parser:
 
 
 def _find(label: str, find: Callable[[str], int]) -> int:
-  """Looks up a label. Raises QuestionError if it is no string or unknown."""
+  """Looks up a label. Raises QuestionError if it is unknown or not a string."""
   if not isinstance(label, str):
     raise questions.QuestionError(
-      f'{validation.short(label)}: expected a label, a string'
+      f'{validation.short(label)}: expected a label, which is a string'
     )
   try:
     return find(label)

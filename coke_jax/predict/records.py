@@ -17,11 +17,11 @@ class Prediction:
   """One answer to a question.
 
   Attributes:
-    label: the entity.
-    rank: position of the entity among the candidates, counted from 1.
-    score: log-probability of the entity, the logarithm of `probability`.
-    probability: the softmax of the model's scores over all entities, whether
-      they are candidates or not.
+    label: the label of the answer, an entity or a relation.
+    rank: position of the answer among the candidates, counted from 1.
+    score: log-probability of the answer, the logarithm of `probability`.
+    probability: the softmax of the scores of all entities, or of all relations,
+      whether they are candidates or not.
     known_in: the first of `train`, `valid` and `test` in which the answer is
       known, see `known_facts`. Empty if it is not known in any split.
   """
@@ -141,7 +141,7 @@ def predictions(
   """Makes records of the answers to B questions.
 
   Args:
-    labels: the labels of all V entities, ordered by id.
+    labels: the labels of all entities, or of all relations, ordered by id.
     entities: int32 [B, k], the ids of the answers, best first.
     scores: float32 [B, k], log-probabilities; minus infinity where there is no
       answer.

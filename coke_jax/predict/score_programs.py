@@ -1,7 +1,7 @@
 """Functions that `scorer` runs, compiled for all devices.
 
-Calls with equal arguments return the same function, so it is compiled only once
-for all scorers of a model.
+Calls with equal arguments return the same function. So each function is
+compiled only once for all scorers of a model.
 
 Args of all functions:
   model: the encoder.

@@ -48,7 +48,7 @@ def as_list(
 ) -> list[questions.Labels]:
   """Converts one or several sequences of labels to a list of sequences.
 
-  Arrays, data frames, series and generators are sequences, too.
+  Arrays, data frames, series and generators are also accepted.
 
   Raises:
     questions.QuestionError: the argument is not a sequence.
@@ -57,7 +57,8 @@ def as_list(
   if not isinstance(given, Sequence):
     raise questions.QuestionError(
       f'{short(given)}: expected a sequence of labels, such as '
-      f"('head', 'relation', {questions.UNKNOWN!r}), or a list of such"
+      f"('head', 'relation', {questions.UNKNOWN!r}), or a list of such "
+      'sequences'
     )
   several: Any = [given] if is_single(given) else given
   return [materialize(one) for one in several]
@@ -121,7 +122,7 @@ def check_splits(splits: Any) -> None:
   for split in splits:
     if split not in graph.SPLITS:
       raise questions.QuestionError(
-        f'split {split!r}: expected some of {graph.SPLITS}'
+        f"split {split!r}: expected 'train', 'valid' or 'test'"
       )
 
 

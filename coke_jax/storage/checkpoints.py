@@ -1,13 +1,13 @@
 """Writes and reads the checkpoints of a training; verifies them on reading.
 
-This is the only module that calls orbax. A checkpoint is a folder of 3 items:
+Only this module and `orbax_noise` call orbax. A checkpoint is a folder with
 
 params    the model's parameters
 training  the rest of the training state, which is needed to resume
 metadata  a small JSON object
 
 If a byte of an array file is flipped, orbax restores a wrong number without an
-error. Hence the metadata lists the SHA-256 of every file and of every item.
+error. So the metadata lists the SHA-256 of each array file and of each item.
 """
 
 import json
@@ -98,8 +98,8 @@ class Checkpoints:
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
     """Writes a checkpoint, or only its metadata if the step has one already.
 
-    Before, moves checkpoints that `latest` found damaged to
-    `damaged_checkpoints`. Afterwards, deletes all but the newest two and best.
+    Before that, moves checkpoints that `latest` found damaged away. Then
+    deletes all checkpoints except the newest two and the best.
 
     Args:
       step: the step of the checkpoint.

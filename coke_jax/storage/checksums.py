@@ -17,7 +17,8 @@ from coke_jax.data import atomic_files, text_files
 
 NAME = 'SHA256SUMS'
 
-# File names without folders or characters that sha256sum would escape.
+# Accepts only file names without a folder and without characters that sha256sum
+# would escape.
 _LINE = re.compile(r'([0-9a-f]{64})  ([^/\\\x00-\x1f]+)\n')
 
 

@@ -56,13 +56,13 @@ class MetricsLog:
   ) -> None:
     """Removes lines that a resumed training will write again.
 
-    Logs a warning if earlier lines are missing.
+    Logs a warning if a line up to `step` is missing.
 
     Args:
       step: the step of the checkpoint. Lines of later steps are removed.
-      last_line: the step of the last line of kind `train` up to `step`. 0 if
-        there is no such line, None if it is unknown.
-      validated: whether to keep the line of kind `valid` of `step` itself.
+      last_line: the step that the last kept line of kind `train` should have. 0
+        if there should be no such line. Default: this is not checked.
+      validated: whether to keep a line of kind `valid` for `step` itself.
 
     Raises:
       text_files.DataError: a line is not a JSON object with step and kind.
@@ -83,7 +83,7 @@ class MetricsLog:
     trained = [line['step'] for line in kept if line['kind'] == 'train']
     if last_line is not None and max(trained, default=0) != last_line:
       logging.warning(
-        '%s: lines are missing: the last one of kind train is of step %d, '
+        '%s: lines are missing: the last line of kind train has the step %d, '
         'expected %d',
         self._path,
         max(trained, default=0),

@@ -32,7 +32,7 @@ from coke_jax.storage import checksums, json_files, layout, metrics_log
 
 FORMAT = 2  # Format of the folder. No other format can be read.
 _DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
-_SOURCE = 'source '  # Prefix in data.npz of checksums of the data files.
+_SOURCE = 'source '  # Prefix of the names of checksums of the data files.
 
 WorkdirError = json_files.WorkdirError
 
@@ -110,7 +110,7 @@ class Workdir:
     if checkpoints.exists() and any(checkpoints.iterdir()):
       raise WorkdirError(
         f'{self.folder}: contains checkpoints but no config.json: nothing was '
-        'changed; choose another folder, or move them away'
+        'changed; choose another folder, or move the checkpoints away'
       )
     json_files.write_json(
       self.folder / 'format.json',
@@ -142,8 +142,8 @@ class Workdir:
       raise WorkdirError(
         f'{self.folder}: the run here was started with other settings:\n  '
         + '\n  '.join(differing)
-        + '\nNothing was changed. Choose another --workdir, or the same '
-        'settings, or leave out --config to use the saved settings'
+        + '\nNothing was changed. Use the same settings, or no --config, which '
+        'also uses the saved settings. For new settings, use another --workdir'
       )
 
   def config(self) -> ml_collections.ConfigDict:

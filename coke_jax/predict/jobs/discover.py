@@ -2,10 +2,10 @@
 
 The probabilities of all answers to a question have the sum 1. If a question has
 n correct answers, each of them can only have a probability of about 1 / n. So
-the score of a fact is its probability, multiplied by the number of known
-answers to the question. On CoDEx-S, 95 of the 100 facts with the highest scores
-are in the valid or test split. If the facts are ordered by probability instead,
-only 60 of the first 100 are in these splits.
+facts are ordered by their probability, multiplied by the number of known
+answers to the question. On CoDEx-S, 95 of the first 100 facts are in the valid
+or test split. If the facts are ordered by probability instead, only 60 of the
+first 100 are in these splits.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ class NewFact:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the logarithm of the product of `probability` and `known_tails`. If
-      `known_tails` is 0, the second factor is instead the probability that the
-      head has an unknown tail, see `PlausibleEntities.heads`, or 1 if
-      `type_matching` is False.
+    score: the logarithm of `probability` times `known_tails`. If `known_tails`
+      is 0, the second factor is instead the probability that the head has an
+      unknown tail, see `PlausibleEntities.heads`. With `type_matching=False`,
+      it is then 1.
     probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
@@ -98,8 +98,8 @@ def discover(
   Args:
     predictor: predicts with the model.
     top: the maximum number of facts.
-    relations: the relations, or None for all of them. In path data, this does
-      not include inverse relations.
+    relations: the relations. None: all relations except the inverse relations
+      of path data.
     per_head: the maximum number of facts with the same head, or None.
     splits: the splits whose facts count as known. Facts of train always count.
     type_matching: whether heads and tails are limited to the entities of

@@ -25,12 +25,12 @@ class Path:
       An arrow to the left, such as `<-borders-`, means that the path follows a
       fact from its tail to its head.
     score: the logarithm of `probability`.
-    probability: if the model was trained on paths of this length, and if each
-      relation that is followed from tail to head has an inverse relation, the
-      probability of the tail, given the head and the relations of the path.
-      Otherwise, the product of the probabilities of all steps. The probability
-      of a step is that of the next entity, given the entity before it and the
-      relation.
+    probability: the probability of the last entity, given the first entity and
+      the relations of the path. The model computes it for the whole path if it
+      was trained on paths of this length, and if each relation that is followed
+      from tail to head has an inverse relation. Otherwise, it is the product of
+      the probabilities of all steps. The probability of a step is that of the
+      next entity, given the entity before it and the relation.
   """
 
   facts: tuple[Triple, ...]
@@ -126,8 +126,8 @@ class Explainer:
       self._graph, fact.head, fact.tail, triple
     )
     scores, products = self._scores(paths)
-    # All paths with the same relations have equal scores if they were scored
-    # as a whole. They are ordered by the probabilities of their steps.
+    # Paths with the same relations that were scored as a whole have equal
+    # scores. Such paths are ordered by the product of their steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))

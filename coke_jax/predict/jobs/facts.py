@@ -12,8 +12,8 @@ from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import scorer as scorer_lib
 
-# If a question has at most this number of known answers, only their scores are
-# copied from the devices.
+# If a question has at most this number of known answers, only the scores of
+# these answers are copied from the devices.
 FEW_ANSWERS = 16
 
 
@@ -218,8 +218,8 @@ def score(
     progress: a progress bar that counts questions.
 
   Yields:
-    Pairs of the rows of a batch, as a slice of the questions, and their
-    log-probabilities, float32 [B, V]. The caller may change this array.
+    Pairs: the slice of the questions that are in a batch, and float32 [B, V],
+    the log-probabilities of all entities. The caller may change this array.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.

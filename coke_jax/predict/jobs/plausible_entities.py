@@ -3,16 +3,17 @@
 A *role* is a side of a relation, such as the head of `capital`. An entity has a
 role if it is on this side of a known fact of the relation.
 
-Most roles are not limited to one fact per entity: the entities that have the
-role in known facts are those that can have it in new facts.
+Most roles are not limited to one fact per entity. The entities that can have
+such a role in new facts are those that have it in known facts.
 
 A role is *single-valued* if nearly all entities with this role have it in only
-one fact, as a country has one capital. An entity that already has this role is
-in no new fact. The entities that can be in new facts are those that do not have
-the role yet, but are expected to have it. An entity is expected to have a role
-if nearly all entities with one of its other roles have it. For example, nearly
-all heads of `official_language` are also heads of `capital`. So a head of
-`official_language` without a known capital is expected to have one.
+one fact, as a country has one capital. An entity that already has this role
+cannot have it in a new fact. The entities that can have it in new facts are
+those that do not have it yet, but are expected to have it. An entity is
+expected to have a role if nearly all entities with one of its other roles have
+it. For example, nearly all heads of `official_language` are also heads of
+`capital`. So a head of `official_language` without a known capital is expected
+to have one.
 """
 
 import numpy as np
