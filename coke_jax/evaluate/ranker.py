@@ -32,9 +32,9 @@ class Ranker:
 
   Attributes:
     batch_size: number of queries in a batch over all devices.
-    chunk_size: number of entities in a chunk of the known answers. It is also
-      the number of entities that `rank_filtered` scores at a time, except if
-      the vocabulary is cut. It is V if there is only one chunk.
+    chunk_size: number of entities that `rank_filtered` scores at a time: V,
+      unless the scores of a batch exceed `score_bytes`. If the vocabulary is
+      cut, the value is always V, although devices may score fewer at a time.
     placement: how the parameters are distributed over the devices.
   """
 

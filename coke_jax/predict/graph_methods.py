@@ -84,8 +84,8 @@ class GraphMethods:
   ) -> records.Records[discover_lib.NewFact]:
     """Finds the most plausible facts that are not known.
 
-    The score of a fact is the probability of its tail, multiplied by the number
-    of known tails of its head and relation. This makes questions with one
+    Facts are ordered by the probability of the tail, multiplied by the number
+    of known tails of the head and relation. This makes questions with one
     answer and questions with many answers comparable.
 
     All plausible heads of each relation are tried. Facts from an entity to

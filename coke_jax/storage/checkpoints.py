@@ -1,6 +1,6 @@
 """Writes and reads the checkpoints of a training; verifies them on reading.
 
-Only this module and `orbax_noise` call orbax. A checkpoint is a folder with
+Only this module and `orbax_noise` call orbax. A checkpoint is a folder with:
 
 params    the model's parameters
 training  the rest of the training state, which is needed to resume

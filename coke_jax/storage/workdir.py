@@ -81,7 +81,7 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # This keeps the unfinished files of evaluations, which take no lock.
+      # Keeps the files that evaluations are writing without this lock.
       atomic_files.remove_unfinished(self.folder)
       yield
 
@@ -96,7 +96,7 @@ class Workdir:
     Args:
       config: valid settings.
       data: the data set to train on.
-      sources: the SHA-256 of each data file by its role. Default: none.
+      sources: SHA-256 of each data file by role, see `tasks.source_digests`.
 
     Raises:
       WorkdirError: the folder contains a run, or checkpoints without settings.
@@ -142,8 +142,8 @@ class Workdir:
       raise WorkdirError(
         f'{self.folder}: the run here was started with other settings:\n  '
         + '\n  '.join(differing)
-        + '\nNothing was changed. Use the same settings, or no --config, which '
-        'also uses the saved settings. For new settings, use another --workdir'
+        + '\nNothing was changed. To continue this run, use its settings, for '
+        'example by leaving out --config; or choose another --workdir'
       )
 
   def config(self) -> ml_collections.ConfigDict:

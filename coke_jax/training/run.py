@@ -214,8 +214,9 @@ def _data_of_run(
     raise workdir_lib.WorkdirError(
       f'{files.folder}: the run here was started with other data:\n  '
       + '\n  '.join(changed)
-      + '\nNothing was changed. Choose another --workdir, or restore the '
-      'files, or move them away to use the copy of the data in this folder'
+      + '\nNothing was changed. To continue this run, restore the files, or '
+      'move them away, so that the copy of the data in this folder is used. '
+      'To train on the changed data, choose another --workdir'
     )
   print(
     f'{files.folder}: continuing with the data of this run\n{saved.summary()}'

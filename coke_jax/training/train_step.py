@@ -44,7 +44,7 @@ def make_train_step(
   [train_state.TrainState, list[batches.Batch], jax.Array],
   tuple[train_state.TrainState, dict[str, jax.Array]],
 ]:
-  """Compiles the train step for all local devices, several steps per call.
+  """Returns a function that runs several train steps on all local devices.
 
   Equal arguments return the same function. So the step is not compiled again
   for a training with another seed, or with other data of the same shapes.

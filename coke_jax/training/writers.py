@@ -157,6 +157,6 @@ def import_tensorboard() -> Any:
   except ImportError:
     raise config_lib.ConfigError(
       'config.train.tensorboard is True, but tensorboardX is not installed: '
-      "expected False, or first pip install '.[tensorboard]'"
+      "run pip install '.[tensorboard]'"
     ) from None
   return tensorboardX
