@@ -125,8 +125,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
 
     Raises:
       QuestionError: a label is unknown, `?` is in another place, there are more
-        than `max_path_length` relations, or `top` is below 1. In questions for
-        relations, also if `exclude_own` or `type_matching` is True.
+        than `max_path_length` relations, `top` is below 1, or `exclude_own` or
+        `type_matching` is True in a question for relations.
       NonFiniteError: a score is NaN or infinite.
     """
     question = validation.materialize(question)

@@ -30,7 +30,7 @@ class Exchange:
     self.size = place.shard_size
 
   def own_columns(self, entities: jax.Array) -> jax.Array:
-    """Returns each entity's position on this device, or -1 if it has none."""
+    """Returns the positions of entities on this device, -1 for all others."""
     column = entities - parallel.device_index() * self.size
     inside = (entities >= 0) & (column >= 0) & (column < self.size)
     return jnp.where(inside, column, -1)

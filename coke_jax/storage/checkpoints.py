@@ -98,8 +98,8 @@ class Checkpoints:
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
     """Writes a checkpoint, or only its metadata if the step has one already.
 
-    Before that, moves checkpoints that `latest` found damaged away. Then
-    deletes all checkpoints except the newest two and the best.
+    First moves the damaged checkpoints that `latest` found to another folder.
+    At the end, deletes all checkpoints except the newest two and the best.
 
     Args:
       step: the step of the checkpoint.

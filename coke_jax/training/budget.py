@@ -1,9 +1,9 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
 The time of a step is measured. The number of epochs is chosen so that the
-training fits into the remaining time, but it never exceeds `train.num_epochs`
-of the given config. If there is time for more epochs, several models are
-trained side by side, see `model.ensemble`.
+training fits into the remaining time. It is at most `train.num_epochs` of the
+given config. If there is time for more epochs, several models are trained side
+by side, see `model.ensemble`.
 """
 
 import dataclasses
@@ -97,7 +97,7 @@ def choose(
   if members == 1 and evaluation > 0:
     affordable = int(_RANKING_SHARE * max(left, 0.0) / evaluation) - 1
     validations = min(max(affordable, 1), _VALIDATIONS)
-  rankings = evaluation * (1 + validations)  # seconds of one member; 1: test
+  rankings = evaluation * (1 + validations)  # of one member, with the test
   left -= members * rankings
   epochs = min(wanted, left / (members * epoch))
   if epochs * setup.steps_per_epoch < 1:

@@ -164,8 +164,8 @@ class Watch:
   def _listen(self) -> None:
     """Ends the process at the second signal, or if the first has no effect.
 
-    The first signal has no effect if no handler runs within 5 seconds, inside
-    `at_once`. A zero byte in the pipe means that Python swallowed the exception
+    Inside `at_once`, the first signal has no effect if no handler runs within 5
+    seconds. A zero byte in the pipe means that Python swallowed the exception
     of the handler. Then the first signal is sent again.
     """
     first = None

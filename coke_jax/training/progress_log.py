@@ -44,7 +44,7 @@ class TrainingLog:
       schedule: the learning rate as a function of the step, counted from 0.
       first_step: number of steps done before.
       num_steps: number of steps of the whole training.
-      losses: the losses of the steps done before that are in no record yet.
+      losses: the losses of earlier steps that are in no record yet.
       norms: the gradient norms of the same steps as `losses`.
       steps_per_epoch: number of steps in an epoch.
     """

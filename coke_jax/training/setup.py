@@ -107,8 +107,8 @@ class Setup:
   def calls(self, done: int) -> Iterator[list[batches.Batch]]:
     """Yields the batches of each call of the train step in the current epoch.
 
-    A call has at most `train.steps_per_call` steps. It is shorter if a record
-    or a validation is due after one of them.
+    A call has at most `train.steps_per_call` steps. If a record or a validation
+    is due after a step, this step is the last of its call.
 
     Args:
       done: the number of steps done.

@@ -126,8 +126,8 @@ class Explainer:
       self._graph, fact.head, fact.tail, triple
     )
     scores, products = self._scores(paths)
-    # Paths with the same relations that were scored as a whole have equal
-    # scores. Such paths are ordered by the product of their steps.
+    # Paths that are scored as a whole have equal scores if their relations are
+    # equal. Paths with equal scores are ordered by the product of their steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))
