@@ -46,7 +46,7 @@ class ContextualMap:
       nearer to its own group than to any other. None if there is only one
       group.
     silhouette_joined: the mean silhouette when a relation and its inverse
-      count as one group. None if there is only one such group.
+      count as one group. None if all triples are then in one group.
     mirrored_pairs: the number of pairs of points whose triples are (h, r, t)
       and (t, r', h), for any relations r and r'.
     mirrored_distance: the median distance between the two hidden states of a

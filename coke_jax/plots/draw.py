@@ -148,7 +148,7 @@ def _maps(
 
 
 def file_name(kind: str, labels: Sequence[str]) -> str:
-  """Returns the file name of a map, without characters special to shells.
+  """Returns the file name of a map, which needs no quotes in a shell.
 
   Args:
     kind: `entity` or `relation`.

@@ -215,7 +215,7 @@ def _legend(
   numbers: dict[str, Any],
   styles: list[dict[str, Any]],
 ) -> None:
-  """Adds a legend of the groups. A map of two relations also lists these."""
+  """Adds a legend of the groups and, if there are two, of the relations."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []

@@ -135,7 +135,7 @@ def select_relations(
     most: the maximum number of points. Default: 5,000.
 
   Raises:
-    MapError: a label or side is unknown, `labels` are not one label or two
+    MapError: a label or side is unknown, there are neither one nor two
       different labels, or the relations have too few triples.
   """
   if len(labels) not in (1, 2) or len(set(labels)) < len(labels):
@@ -191,7 +191,7 @@ def _select(
   most: int | None,
   sides: tuple[str, ...] = (),
 ) -> Selection:
-  """Leaves out small groups, and draws a sample of too many points."""
+  """Leaves out small groups. Draws a sample if there are too many points."""
   groups, group, counts = np.unique(
     key, return_inverse=True, return_counts=True
   )
@@ -200,9 +200,9 @@ def _select(
   shown = ', '.join(map(repr, labels))
   if len(rows) < _MIN_POINTS:
     raise MapError(
-      f'{shown}: {len(triples):,} training triples, {len(rows):,} of them of '
-      f'{"a relation" if grouped_by == "relation" else "an entity"} with at '
-      f'least {least} here: expected at least {_MIN_POINTS}'
+      f'{shown}: {len(rows):,} of {len(triples):,} training triples are in a '
+      f'group of at least {least} triples with the same {grouped_by}: expected '
+      f'at least {_MIN_POINTS} such triples'
     )
   large = order[counts[order] >= least]
   place = np.full(len(groups), -1)

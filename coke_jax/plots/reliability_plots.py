@@ -43,7 +43,7 @@ def figure(bins: Sequence[calibrate.ReliabilityBin], split: str) -> Any:
 
   Each interval is a point. If a point is on the diagonal, the probabilities of
   its interval are correct. The number next to a point is the number of
-  candidates.
+  candidates in its interval.
   """
   made = plot_style.new_figure(5, 5)
   axes = made.subplots()

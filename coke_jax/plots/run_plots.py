@@ -155,9 +155,10 @@ def _mark_best(axes: Any, valid: dict[str, list[Any]], metric: str) -> None:
 
 
 def draw_bars(numbers: dict[str, Any]) -> Any:
-  """Returns a matplotlib figure of one picture of the result of `bars`.
+  """Returns a matplotlib figure with one panel for each metric.
 
-  The figure has one panel for each metric.
+  Args:
+    numbers: the numbers of one picture, as `bars` returns them.
   """
   groups, metrics = numbers['groups'], numbers['metrics']
   figure = plot_style.new_figure(

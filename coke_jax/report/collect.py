@@ -170,7 +170,7 @@ def _calibration(
   typed: str,
   exported: bool,
 ) -> content.Calibration | content.Missing:
-  """Measures the calibration on the split to which it was not fitted."""
+  """Measures the calibration on test, or on valid if it was fitted to test."""
   fitted = loaded.model.calibration
   if fitted is None:
     name = calibration_files.NAME

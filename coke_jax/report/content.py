@@ -69,7 +69,7 @@ class Ranking:
     split: the name of the split.
     results: the metrics, as in `results.json`.
     hardest: the hardest relations or paths, hardest first.
-    fewest: the minimum number of queries of an entry of `hardest`.
+    fewest: each entry of `hardest` has at least this number of queries.
     seconds: the time to compute the ranks.
   """
 
@@ -87,9 +87,9 @@ class Calibration:
   Attributes:
     fitted_on: the split to which it was fitted.
     measured_on: the split on which `bins` were measured.
-    bins: the intervals of probabilities. It may be empty.
-    thresholds: pairs of a precision and the lowest sufficient score. The score
-      is None if no score is sufficient.
+    bins: the intervals of probabilities. Empty if the split is empty.
+    thresholds: pairs of a precision and the lowest score that reaches it. The
+      score is None if no score reaches the precision.
   """
 
   fitted_on: str

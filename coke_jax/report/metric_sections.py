@@ -170,8 +170,8 @@ def _of_triples(results: dict[str, _Results]) -> Iterator[markup.Markup]:
     yield metric_tables.by_category(one, split)
   yield parts.paragraph(
     'In a 1-N relation, a tail has one head and a head has several tails. The '
-    'first part is N if a tail has 1.5 or more heads on average. The second '
-    'part is N if a head has 1.5 or more tails on average.',
+    'part before the dash is N if a tail has 1.5 or more heads on average. The '
+    'part after it is N if a head has 1.5 or more tails on average.',
     kind='note',
   )
 

@@ -121,7 +121,7 @@ def maps(report: content.Report) -> parts.Section:
   """Returns the maps of contextual embeddings."""
   found = list(report.maps.values())
   if all(isinstance(one, content.Missing) for one in found):
-    found = found[:1]  # Both have the same reason.
+    found = found[:1]  # In most cases, both have the same reason.
   return parts.section(
     'maps',
     'Maps of contextual embeddings',

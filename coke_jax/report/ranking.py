@@ -18,7 +18,7 @@ from coke_jax.report import content
 _MOST_HARD = 8  # maximum number of relations or paths
 _FEWEST_QUERIES = 10  # minimum number of queries of a hard relation or path
 _EXAMPLES = 3  # maximum number of examples of a relation or path
-_BEFORE = 3  # maximum number of entities that are shown before the answer
+_BEFORE = 3  # of the entities before the answer, the maximum number to show
 
 
 class _Draft(NamedTuple):
@@ -31,8 +31,7 @@ class _Draft(NamedTuple):
   better: int
 
 
-# A function from the index of a query to the labels of its fact, and to its
-# question.
+# Takes the index of a query. Returns the labels of its fact, and its question.
 _Describe = Callable[[int], tuple[tuple[str, ...], questions.Question]]
 
 

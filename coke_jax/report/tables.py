@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from coke_jax.report import markup
 
 _FEW_COLUMNS = 4  # a table with more columns has the width of the page
-_FEW_ROWS = 15  # a table with more rows can be on several printed pages
+_FEW_ROWS = 15  # in print, a table with more rows can continue on the next page
 _NOTHING = '\u2013'  # shown in cells without a value
 
 Value = str | float | None
@@ -107,7 +107,7 @@ def table(
     ' ',
     markup.element('output'),
     class_='filter',
-    hidden=True,  # The script shows the field, which does nothing without it.
+    hidden=True,  # The script that filters the rows also shows the field.
   )
   return markup.element('div', field, region, class_='filtered')
 

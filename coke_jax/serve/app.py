@@ -29,7 +29,7 @@ def build(
 
   Args:
     engine: runs the requests.
-    hosts: the names in the Host header that are accepted. Default: all names.
+    hosts: the names that are accepted in the Host header. Default: all names.
     token: the token that requests must contain. Default: none is needed.
   """
   app = fastapi.FastAPI(
@@ -66,7 +66,7 @@ def _path(route: Any) -> str:
 
 
 def _add_files(app: fastapi.FastAPI) -> list[str]:
-  """Adds the files of the page, which are read once.
+  """Reads the files of the page once, and adds a route for each of them.
 
   Returns:
     The paths of the files.
@@ -103,7 +103,7 @@ def _file(content: bytes, kind: str) -> Any:
 
 
 def _add_health(app: fastapi.FastAPI, engine: engine_lib.Engine) -> None:
-  """Adds health, readiness and metrics."""
+  """Adds the routes for health, readiness and metrics."""
 
   @app.get('/healthz', summary='Whether the process runs')
   async def health() -> Any:

@@ -3,6 +3,8 @@
 A model that was not trained on paths can only answer questions of one step. It
 answers a question of several steps by a chain: each step starts from the best
 answers to the step before, and the probabilities of the steps are multiplied.
+If several ways lead to an answer, their probabilities are added. A trace lists
+the best ways to one answer.
 """
 
 import dataclasses
@@ -18,15 +20,17 @@ from coke_jax.serve import neighborhood
 from coke_jax.serve import served as served_lib
 
 _WIDTH = 32  # number of entities from which the next step of a chain starts
-# Maximum number of paths of known facts, and of other paths, that each step of
-# a trace extends.
+# In each step, a trace keeps at most this number of paths of known facts, and
+# at most this number of other paths.
 _TRACED = 64
-_PREDICTED = 8  # number of entities that a trace tries besides the known ones
+# The number of most probable ends of a step that a trace tries besides the ends
+# of known facts.
+_PREDICTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-  """Filters the answers to a chain, with the attributes of `schemas.Ask`."""
+  """Which answers to leave out. See `schemas.Ask` for the attributes."""
 
   new_only: bool
   exclude_own: bool
@@ -35,14 +39,14 @@ class Filter:
 
 @dataclasses.dataclass(frozen=True)
 class _Path:
-  """The first steps of a path of a trace.
+  """A path that a trace extends step by step.
 
   Attributes:
     entities: the entity at the start, and the end of each step.
     score: the sum of the log-probabilities of the steps.
     scores: the log-probability of each step.
-    splits: the first split that contains the fact of each step. Empty if no
-      split does.
+    splits: for each step, the first split that contains its fact, or an empty
+      text if no split does.
   """
 
   entities: tuple[int, ...]
@@ -71,7 +75,7 @@ def answer(
     entity: the entity at the start.
     steps: the steps.
     top: the maximum number of answers.
-    filtered: filters the answers.
+    filtered: which answers to leave out.
 
   Returns:
     The fields of `Prediction` for each answer. `calibrated` is None, because

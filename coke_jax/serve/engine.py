@@ -53,11 +53,11 @@ class Engine:
     function: Callable[[Sequence[Any]], Sequence[Any]],
     items: Sequence[Any],
   ) -> list[Any]:
-    """Runs items in a batch with other requests that have an equal key.
+    """Runs the items of a request, batched with requests that have its key.
 
     Args:
       served: the model.
-      key: identifies the function and all its arguments except the items.
+      key: identifies `function` and all its arguments except the items.
       function: returns one result for each item.
       items: the items of this request.
 

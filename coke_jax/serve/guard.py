@@ -57,12 +57,12 @@ class Guard:
 
     Args:
       app: the application.
-      limits: limits of the body.
+      limits: limits of the size of the body, and of the time for each part.
       metrics: counts the requests.
       paths: the paths that are counted separately.
       open_paths: the paths that need no token.
-      hosts: the names in the Host header that are accepted. Empty: all names.
-      token: the token that requests must contain. Empty: none.
+      hosts: the names that are accepted in the Host header. Empty: all names.
+      token: the token that requests must contain. Empty: none is needed.
     """
     self._app = app
     self._limits = limits
@@ -135,7 +135,7 @@ class Guard:
 
 
 class _Limited:
-  """Receives a body of limited size in limited time."""
+  """Receives a body of limited size. Each part must arrive in limited time."""
 
   def __init__(self, receive: types.Receive, most: int, seconds: float):
     self._receive = receive
@@ -144,10 +144,11 @@ class _Limited:
     self._complete = False
 
   async def __call__(self) -> Any:
-    """Receives a message.
+    """Receives a message, which contains a part of the body.
 
     Raises:
-      starlette.exceptions.HTTPException: the body is too large or too slow.
+      starlette.exceptions.HTTPException: the body is too large, or its next
+        part does not arrive in time.
     """
     if self._complete:  # Waits until the client disconnects.
       return await self._receive()

@@ -1,6 +1,7 @@
 """Answers requests that need several batches on the devices.
 
-Every function takes a model from `Served.pausing`, and returns types of JSON.
+Every function takes a model from `Served.pausing`. The results consist of types
+that JSON has.
 """
 
 import dataclasses
@@ -64,7 +65,7 @@ def discover(
     relation, top=top, per_head=per_head, type_matching=type_matching
   )
   scores = np.array([one.score for one in found])
-  # The scores already include the number of known answers.
+  # The scores already include the numbers of known answers, so 1 is given here.
   calibrated = served.calibrated(scores, np.ones(len(found), np.int64))
   return [
     {**dataclasses.asdict(one), 'calibrated': probability}

@@ -22,9 +22,9 @@ from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import served as served_lib
 
 MEDIA_TYPE = 'application/x-ndjson'
-_IN_MEMORY = 8 << 20  # maximum number of bytes of a body that is not in a file
-_PART = 256  # lines that are answered together
-_BUSY_SECONDS = 0.05  # between two attempts to queue a part
+_IN_MEMORY = 8 << 20  # a body with more bytes is kept in a file
+_PART = 256  # number of lines that are answered together
+_BUSY_SECONDS = 0.05  # seconds between two attempts to queue a part
 
 # Answers some questions.
 _Run = Callable[[list[questions.Question]], Awaitable[list[Any]]]
@@ -106,7 +106,7 @@ async def _answers(
   limits: limits_lib.Limits,
   run: _Run,
 ) -> AsyncIterator[bytes]:
-  """Yields the lines of the response, some at a time."""
+  """Yields the response in parts of several lines."""
   with body:
     numbered = enumerate(iter(lambda: body.readline(limits.line_bytes), b''), 1)
     while True:

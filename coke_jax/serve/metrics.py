@@ -75,7 +75,7 @@ class Metrics:
 
   @contextlib.contextmanager
   def batch(self, requests: int, questions: int) -> Iterator[None]:
-    """Measures the time of a batch in a `with` statement."""
+    """Records a batch: its size, and the time of the `with` statement."""
     start = time.perf_counter()
     yield
     self._batch_seconds.observe(time.perf_counter() - start)

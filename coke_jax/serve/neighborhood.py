@@ -21,10 +21,10 @@ _MAX_COUNTED = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-  """A relation of a question, in one of both directions.
+  """A relation of a question, and the direction in which it is followed.
 
   Attributes:
-    relation: the index of a base relation, which inverts no other relation.
+    relation: the index of a base relation: one that inverts no other relation.
     backwards: whether the step leads from the tail to the head.
   """
 
@@ -36,7 +36,7 @@ class Neighborhood:
   """The known facts of a graph by entity.
 
   Attributes:
-    facts: the T distinct facts of all splits, along base relations.
+    facts: the T distinct facts of all splits, with base relations.
     degree: int64 [V], the number of facts with each entity. A fact from an
       entity to itself counts twice.
     base: the indices of the base relations, in ascending order.
@@ -96,9 +96,10 @@ class Neighborhood:
   def known_in(
     self, entity: int, steps: Sequence[Step], answers: Sequence[int]
   ) -> list[str]:
-    """Returns the first split in which each answer is known, otherwise ''.
+    """Returns for each answer the first split in which it is known, or ''.
 
-    The facts of train are added to those of valid and test.
+    An answer is known in valid if facts of train and valid lead to it, and in
+    test if facts of train and test do.
     """
     found = dict.fromkeys(answers, '')
     for split in reversed(graph.SPLITS):
@@ -118,9 +119,8 @@ class Neighborhood:
       steps: the steps before.
 
     Returns:
-      For each step, the label of the relation, `backwards`, and `known`, the
-      number of known facts of this step that start at an entity which the steps
-      before reach.
+      For each step, the label of the relation, `backwards`, and `known`: the
+      number of known facts by which this step can follow the steps before.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary
@@ -142,10 +142,15 @@ class Neighborhood:
     return sorted(found, key=lambda one: -one['known'])
 
   def path(self, steps: Sequence[Step]) -> tuple[int, ...] | None:
-    """Returns the relations of a path, or None if the data have no inverse.
+    """Returns the relations of a path that is followed from head to tail.
+
+    A backward step becomes its inverse relation.
 
     Args:
       steps: the steps from the head to the tail.
+
+    Returns:
+      The relations, or None if the data lack an inverse relation.
     """
     inverse = (
       self._data.inverse if isinstance(self._data, paths_lib.PathData) else None
@@ -177,8 +182,8 @@ class Neighborhood:
     """
     if len(steps) > longest:
       return None
-    # Ask for the head of a fact instead of the tail of the inverse relation,
-    # because no training path consists of a single inverse relation.
+    # Ask for the head of a fact, not for the tail of a fact with the inverse
+    # relation: no training path consists of a single inverse relation.
     if len(steps) == 1 and steps[0].backwards:
       return questions.Question(entity, (steps[0].relation,), 'head')
     relations = self.path(steps)

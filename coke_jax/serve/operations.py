@@ -1,6 +1,7 @@
 """Runs joined requests about single questions and facts on the devices.
 
-Each function returns one result for each item, in types of JSON.
+Each function returns one result for each item. The results consist of types
+that JSON has.
 """
 
 import dataclasses
@@ -39,13 +40,13 @@ def predict(
 
   Args:
     served: the model.
-    top: the largest of the maximum numbers of answers in `items`.
+    top: the number of answers to compute, at least that of each item.
     restriction: filters the answers.
     items: pairs of a question and its maximum number of answers.
 
   Returns:
-    For each item, the fields of `Prediction`, and `calibrated`, the calibrated
-    probability that the answer is correct.
+    For each item, its answers: the fields of `Prediction`, and `calibrated`,
+    the calibrated probability that the answer is correct.
   """
   predictor = served.model.predictor
   parsed = [question for question, _ in items]
@@ -121,10 +122,11 @@ def relations(
   Args:
     served: the model.
     new_only: whether to remove the relations of known facts.
-    items: the ids of head and tail, and the maximum number of relations.
+    items: for each pair, the ids of head and tail, and the maximum number of
+      relations.
 
   Returns:
-    For each item, the fields of `Prediction`.
+    For each item, the fields of `Prediction` of each relation.
   """
   found = relations_lib.predict(
     served.model.predictor,

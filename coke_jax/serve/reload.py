@@ -1,4 +1,4 @@
-"""Loads the model of a folder, and loads it again when it has changed."""
+"""Loads the model of a folder, and loads it again when its files change."""
 
 import hashlib
 import logging
@@ -69,7 +69,7 @@ class Reloader:
     damaged, the current model is kept.
 
     Returns:
-      Whether another model is served now.
+      Whether the model was replaced.
     """
     state = self._look()
     if state == self._state:
@@ -77,7 +77,7 @@ class Reloader:
     before = self._engine.current()
     try:
       served = self._load()
-    # A folder that is being written can raise any error.
+    # Loading from a folder that is being written can raise any error.
     except Exception as error:
       _logger.warning('%s: the model is not replaced: %s', self._folder, error)
       self._engine.metrics.reloads.labels('failed').inc()

@@ -72,7 +72,7 @@ def message_of(problem: errors.CokeError) -> str:
 
 
 def add_handlers(app: fastapi.FastAPI) -> None:
-  """Adds the handlers of all expected errors to an application."""
+  """Adds handlers for all expected errors to an application."""
 
   @app.exception_handler(errors.CokeError)
   async def on_coke_error(_: fastapi.Request, problem: Exception) -> Json:
@@ -94,7 +94,7 @@ def add_handlers(app: fastapi.FastAPI) -> None:
 
 
 def validation_message(problems: Any) -> str:
-  """Returns the places and expectations of invalid fields."""
+  """Returns a message with each invalid field and what was expected there."""
   shown = [
     f'{".".join(str(part)[:100] for part in one["loc"][:8])}: {one["msg"]}'
     for one in problems[:_MAX_PROBLEMS]

@@ -94,7 +94,10 @@ class Audit(Body):
 
 
 class Facts(Body):
-  """An entity whose known facts are listed, `limit` of them from `offset`."""
+  """An entity whose known facts are listed.
+
+  At most `limit` facts are listed, after the first `offset` facts.
+  """
 
   entity: Label
   offset: Annotated[int, pydantic.Field(ge=0, le=1_000_000_000)] = 0
@@ -102,7 +105,10 @@ class Facts(Body):
 
 
 class Step(Body):
-  """A relation, followed from head to tail, or from tail to head."""
+  """A relation, followed from head to tail, or from tail to head.
+
+  `backwards` is true if it is followed from tail to head.
+  """
 
   relation: Label
   backwards: bool = False
@@ -121,10 +127,10 @@ class NextSteps(Body):
 class Ask(Body):
   """A question as an entity and one to eight steps from it.
 
-  If the model was not trained on paths of this length, or if the steps have
-  both directions and the model has no inverse relations, `method` is `chained`
-  in the response. Then each step starts from the best answers to the step
-  before, and the probabilities of the steps are multiplied.
+  In two cases, `method` is `chained` in the response: the model was not trained
+  on paths of this length, or the steps have both directions but the model has
+  no inverse relations. In these cases, each step starts from the best answers
+  to the step before, and the probabilities of the steps are multiplied.
   """
 
   entity: Label

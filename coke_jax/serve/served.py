@@ -135,7 +135,7 @@ class Served:
       known: integers [k], the number of other answers known from train.
 
     Returns:
-      k probabilities, which are None if the model has no calibration.
+      k probabilities. Each is None if the model has no calibration.
     """
     calibration = self.model.calibration
     if calibration is None:
@@ -158,7 +158,7 @@ class Served:
     return own
 
   def warm_up(self) -> None:
-    """Compiles the programs of predictions, so that no request waits."""
+    """Compiles the programs of predictions, so that no request waits for it."""
     words = self.model.data.vocabulary
     question = (words.entities[0], words.relations[0], questions.UNKNOWN)
     for count in self.model.predictor.scorer.batch_sizes():
@@ -196,12 +196,12 @@ class Served:
     )
 
   def _check(self, labels: Sequence[str]) -> None:
-    """Raises the error about an unknown label, with hints from `label_search`.
+    """Raises an error with hints from `label_search` if a label is unknown.
 
     In a large graph, this is faster than the search for hints by the parser.
     """
     if len(labels) < 3 or questions.UNKNOWN in labels[1:-1]:
-      return  # The parser raises an error.
+      return  # The parser raises the error about such labels.
     for label in (labels[0], labels[-1]):
       if label != questions.UNKNOWN:
         self.entity(label)

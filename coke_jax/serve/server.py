@@ -26,13 +26,13 @@ class ServerError(errors.CokeError, OSError):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """How a server is reached.
+  """How a server is reached, and how it loads its model.
 
   Attributes:
     host: the address to bind to. Default: only this machine.
     port: the port. 0: any free port.
-    hosts: the names in the Host header that are accepted. Default: the names of
-      this machine if `host` is a local address, otherwise all names.
+    hosts: the names that are accepted in the Host header. Default:
+      `LOCAL_HOSTS` if `host` is a local address, otherwise all names.
     token: the token that requests must contain. Default: none is needed.
     reload_seconds: the time between two checks for a new checkpoint. 0: no
       checks.
@@ -78,7 +78,7 @@ class Server:
 
     Args:
       folder: a work folder, or the folder of an exported model.
-      options: how the server is reached.
+      options: how the server is reached, and how it loads the model.
       limits: limits of the requests.
     """
     self._folder = folder

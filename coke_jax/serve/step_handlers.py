@@ -1,7 +1,7 @@
 """The handlers for the page: facts, steps, questions of steps and traces.
 
 A step follows a relation from the head to the tail, or backwards. A trace lists
-the entities that lead from the entity of a question to one of its answers.
+paths that lead from the entity of a question to one of its answers.
 """
 
 from typing import Any

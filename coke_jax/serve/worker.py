@@ -25,8 +25,8 @@ class Request:
   """Items of one request that wait for the devices.
 
   Attributes:
-    key: requests with equal keys are joined. `function` must be equivalent for
-      all of them.
+    key: requests with equal keys are joined, so their `function` must do the
+      same.
     function: runs the items of all joined requests.
     items: the items of this request.
     most: the maximum number of items in a joined batch.
@@ -43,7 +43,7 @@ class Request:
   future: concurrent.futures.Future[list[Any]]
 
 
-# Runs a job. The argument is a function to be called between two batches.
+# Runs a job. The argument is a function that the job calls before each batch.
 Job = Callable[[Callable[[], None]], Any]
 
 
@@ -139,7 +139,7 @@ class Worker:
   def _run_job(
     self, job: Job, deadline: float, future: concurrent.futures.Future[Any]
   ) -> None:
-    """Runs a job, and requests between its batches."""
+    """Runs a job, and the waiting requests between its batches."""
 
     def between() -> None:
       while self._requests:

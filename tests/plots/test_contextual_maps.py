@@ -123,7 +123,7 @@ def test_a_relation_and_its_inverse_are_grouped_by_the_common_side():
 
 def test_the_side_can_be_chosen():
   assert map_selection.select_relations(DATA, ['by']).sides == ('tail',)
-  with pytest.raises(map_selection.MapError, match='0 of them of an entity'):
+  with pytest.raises(map_selection.MapError, match='with the same entity'):
     map_selection.select_relations(DATA, ['by'], sides=['head'])
   with pytest.raises(map_selection.MapError, match='expected head or tail'):
     map_selection.select_relations(DATA, ['by'], sides=['left'])
@@ -136,7 +136,8 @@ def test_the_side_can_be_chosen():
     (
       'select_entity',
       'Cid',
-      "'Cid': 8 training triples, 0 of them of a relation with at least 5",
+      "'Cid': 0 of 8 training triples are in a group of at least 5 triples with "
+      'the same relation',
     ),
     ('select_relations', ['bye'], "unknown relation 'bye'"),
     ('select_relations', ['by', 'by'], 'expected one, or two different'),
@@ -144,7 +145,8 @@ def test_the_side_can_be_chosen():
     (
       'select_relations',
       ['rare'],
-      "'rare': 4 training triples, 0 of them of an entity with at least 10",
+      "'rare': 0 of 4 training triples are in a group of at least 10 triples "
+      'with the same entity',
     ),
   ],
 )

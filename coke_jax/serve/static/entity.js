@@ -8,8 +8,8 @@ import {
 import { legendSign, pointMap } from './point_map.js';
 import { tabs } from './tabs.js';
 
-const PAGE = 100; // facts that are loaded at a time
-const AUDITED = 20; // the least plausible facts
+const PAGE = 100; // number of facts that are loaded at a time
+const AUDITED = 20; // number of least plausible facts that are loaded
 
 // Returns a function that shows an entity. Each tab is loaded when it is opened.
 // choose(entity, steps): starts a question.
@@ -158,7 +158,7 @@ const loaders = {
   },
 };
 
-// Describes the rank of an entity of a suspicious fact, if it is not the first.
+// Describes the rank of an entity of a suspicious fact, unless the rank is 1.
 function side(name, label, rank, expected, choose) {
   if (rank <= 1) return [];
   return [make('div', { className: 'quiet' },

@@ -8,8 +8,8 @@ import { entityPanel } from './entity.js';
 import { fromHash, MOST_STEPS, toHash } from './question.js';
 import { Review } from './review.js';
 
-const SHOWN_STEPS = 40; // suggested relations
-const SHOWN_CHOICES = 8; // examples of entities or relations
+const SHOWN_STEPS = 40; // number of relations that are suggested
+const SHOWN_CHOICES = 8; // number of entities or relations to start with
 
 let question = { entity: '', steps: [] };
 let about = {};

@@ -4,7 +4,7 @@ import { draw, make } from './dom.js';
 
 const SIZE = 420;
 const MARGIN = 18;
-const COLORS = 8; // groups with different colors; the next ones have new shapes
+const COLORS = 8; // number of colors; the next groups repeat them in new shapes
 const SHAPES = [
   'M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z',
   'M-4.5 -4.5h9v9h-9Z',
