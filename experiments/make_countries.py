@@ -25,7 +25,7 @@ PACKAGE = 'countryinfo'
 SPLITS = ('train', 'valid', 'test')
 # Names of ISO 639 and ISO 4217 codes, and the template of README.md.
 TABLES = pathlib.Path(__file__).resolve().parent / 'countries'
-# Share of the triples that may be held out, for each of valid and test.
+# Valid and test each contain this share of those triples that can be held out.
 HELD_OUT_SHARE = 0.12
 
 # The meaning of each relation, in the order of the table in README.md.

@@ -22,7 +22,7 @@ def distributions(settings: Sequence[str]) -> Distributions:
       limits are integers.
 
   Raises:
-    ValueError: a text does not have such a form, or a field occurs twice.
+    ValueError: a text has another form, or a field occurs twice.
   """
   found: Distributions = {}
   for text in settings:
@@ -33,8 +33,8 @@ def distributions(settings: Sequence[str]) -> Distributions:
       found[field] = _distribution(values)
     except ValueError:
       raise ValueError(
-        f'--set {text}: expected <group>.<field>= and {FORMS}, and each field '
-        'once'
+        f'--set {text}: expected <group>.<field>=<values> with a field that no '
+        f'other --set has; the values are {FORMS}'
       ) from None
   return found
 

@@ -16,9 +16,11 @@ import runpy
 
 import ml_collections
 
-# Epochs of 276,399 rows (FB15k, 2 minutes), 171,476 rows (WN18) and 103,620
-# rows (WN18RR). A row of WN18 or WN18RR takes about twice as long as one of
-# FB15k, because most of the time is spent on the product with 40,943 entities.
+# For each data set, the number of epochs, and the epochs between two
+# validations. An epoch has 276,399 rows for FB15k (2 minutes), 171,476 rows for
+# WN18 and 103,620 rows for WN18RR. A row of WN18 or WN18RR takes about twice as
+# long as one of FB15k, because most of the time is spent on the product with
+# 40,943 entities.
 _EPOCHS = {'FB15k': (16, 4), 'WN18': (16, 4), 'WN18RR': (26, 5)}
 # The number of epochs for each maximum number of relations, 1 to 5. All models
 # of a data set are trained for about the same number of steps: 2,000 on

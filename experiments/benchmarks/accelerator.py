@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     '--work', type=pathlib.Path, required=True, help='the new work folder'
   )
   parser.add_argument(
-    '--minutes', type=float, default=8.0, help='for all steps; default: 8'
+    '--minutes', type=float, default=8.0, help='for steps 1 to 4; default: 8'
   )
   parser.add_argument(
     '--settings',

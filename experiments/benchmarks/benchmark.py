@@ -35,8 +35,8 @@ def make_parser() -> argparse.ArgumentParser:
     '--variants',
     type=options_lib.list_of('variant', {name: name for name in plan.VARIANTS}),
     metavar='NAME,...',
-    help=f'ways to train, of {", ".join(plan.VARIANTS)}; default: all, without '
-    'those of PyTorch if it is not installed',
+    help=f'ways to train: {", ".join(plan.VARIANTS)}; default: all, or only '
+    'those of coke_jax if PyTorch is not installed',
   )
   for name, default, text in (
     ('layers', (12, 3), 'numbers of blocks; default: 12,3'),
@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     (
       'threads',
       None,
-      'numbers of cores to use; default: 2 on a CPU, all beside a GPU',
+      'numbers of cores to use; default: 2, or all if there is a GPU',
     ),
   ):
     parser.add_argument(

@@ -187,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
   )
   parser.add_argument('--workdir', default=str(coke_jax.EXAMPLE_MODEL))
   parser.add_argument('--clients', type=int, nargs='+', default=[1, 8, 64])
-  parser.add_argument('--seconds', type=float, default=5.0, help='of a round')
+  parser.add_argument('--seconds', type=float, default=5.0, help='per round')
   parser.add_argument('--rounds', type=int, default=5)
   parser.add_argument('--questions', type=int, default=500)
   flags = parser.parse_args(argv)

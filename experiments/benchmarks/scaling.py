@@ -123,8 +123,9 @@ class Shape:
     """Returns the bytes of the arrays that are summed over the devices."""
     if not self.shards:
       return 4 * self.updated(machine)
-    # The embeddings of the known entities and the queries, or the embeddings of
-    # the candidates, and the gradients of both.
+    # Without candidates, four arrays with a vector for each row: the embeddings
+    # of the known entities, the queries, and the gradients of both. With
+    # candidates, the arrays have a vector for each candidate.
     rows = self.candidates or self.batch
     return 4 * (self.other_parameters + 4 * rows * self.width)
 
@@ -245,7 +246,7 @@ def main() -> None:
   parser.add_argument('--layers', type=int, default=0, help='blocks')
   parser.add_argument('--candidates', type=int, default=0, help='0: all')
   parser.add_argument('--adagrad', action='store_true', help='replaces Adam')
-  parser.add_argument('--shards', action='store_true', help='replace replicas')
+  parser.add_argument('--shards', action='store_true', help='divide entities')
   parser.add_argument('--triples', type=int, help='default: 4 V')
   given = parser.parse_args()
   if not given.entities:

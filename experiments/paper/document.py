@@ -24,7 +24,7 @@ _LOCAL_LINK = re.compile(r'(\]\()([\w.-]+\))')
 
 
 def update(out: pathlib.Path) -> None:
-  """Updates the page if `out` is the folder of results of a shown budget."""
+  """Updates the page if it shows the results in the folder `out`."""
   kept = {settings.default_out(budget) for budget in BUDGETS}
   if out.resolve() in kept:
     write()

@@ -24,7 +24,8 @@ class Options:
     out: the folder for results, records and work folders.
     seeds: the number of seeds, counted from 0.
     datasets: the paper's data sets whose models are trained.
-    path_lengths: values of k; a model on PATHS <= k is trained for each.
+    path_lengths: values of k. For each of them, a model is trained on PATHS <=
+      k, the paths with at most k relations.
   """
 
   budget: str
@@ -103,7 +104,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     '--path-lengths',
     type=list_of('length', {str(k): k for k in settings.PATH_LENGTHS}),
     metavar='K,...',
-    help='train PATHS <= K only for these K; default: '
+    help='train only the models on paths with at most K relations; default: '
     f'{",".join(map(str, settings.PATH_LENGTHS))} (smoke: '
     f'{",".join(map(str, settings.SMOKE_PATH_LENGTHS))})',
   )
@@ -125,7 +126,7 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
 def parse(
   parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
 ) -> tuple[Options, argparse.Namespace]:
-  """Returns the options, and all parsed flags with those of the script."""
+  """Returns the options, and all parsed flags, also those of one script."""
   given = parser.parse_args(arguments)
   possible = settings.path_lengths(given.budget)
   lengths = given.path_lengths or possible
@@ -189,8 +190,8 @@ def list_of(what: str, known: dict[str, Any]) -> Any:
     unknown = [part for part in text.split(',') if part not in known]
     if unknown:
       raise argparse.ArgumentTypeError(
-        f'unknown {what} {unknown[0]!r}: expected some of '
-        f'{",".join(known)}, between commas'
+        f'unknown {what} {unknown[0]!r}: expected one or more of '
+        f'{", ".join(known)}, separated by commas'
       )
     return tuple(known[part] for part in dict.fromkeys(text.split(',')))
 

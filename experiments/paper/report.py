@@ -136,7 +136,7 @@ def write_comparison(
     table: the empty table.
     models: the models.
     metrics: the names of the metrics.
-    printed: the numbers of the paper, for each model in the order of `metrics`.
+    printed: for each model, the numbers of the paper in the order of `metrics`.
     side: the entry of the results that contains the metrics; empty if the
       results themselves contain them.
   """
@@ -194,7 +194,7 @@ def compare(
 
 
 def label(row: dict[str, Any]) -> str:
-  """Returns the budget of a row, with a note if its numbers are limited."""
+  """Returns the budget of a row, with a note about a replaced or short run."""
   if not row['runs']:
     return f'{row["budget"]}: not run yet'
   if row['stand_in']:

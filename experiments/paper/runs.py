@@ -120,7 +120,7 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
 
 
 class Sittings:
-  """The processes that trained a work folder, one entry for each.
+  """The processes that trained the model of a work folder, one entry for each.
 
   Attributes:
     entries: the entries, oldest first.
@@ -171,7 +171,7 @@ class Sittings:
       self._write()
 
   def _seconds_of_killed(self, entry: dict[str, Any]) -> float:
-    """Returns the time from the start to the last file that was written."""
+    """Returns the seconds from the start of a process to its last file."""
     started = datetime.datetime.fromisoformat(entry['started']).timestamp()
     folder = self._workdir.folder
     files = [folder / 'metrics.jsonl', *(folder / 'checkpoints').glob('*')]

@@ -34,8 +34,8 @@ TRIPLES = {
   'WN18RR': 'wn18rr',
 }
 PATHS = {'PathQueryWN': 'pathquery_wn', 'PathQueryFB': 'pathquery_fb'}
-# The k of PATHS <= k in the paper. Long paths are slow to compile, so `smoke`
-# has short ones.
+# The values of k in PATHS <= k. Such a model is trained on paths with at most k
+# relations. Long paths are slow to compile, so `smoke` has short ones.
 PATH_LENGTHS = (1, 2, 3, 4, 5)
 SMOKE_PATH_LENGTHS = (1, 2)
 

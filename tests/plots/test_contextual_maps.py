@@ -136,8 +136,8 @@ def test_the_side_can_be_chosen():
     (
       'select_entity',
       'Cid',
-      "'Cid': 0 of 8 training triples are in a group of at least 5 triples with "
-      'the same relation',
+      "'Cid': 0 of 8 training triples are in a group of at least 5 triples "
+      'with the same relation',
     ),
     ('select_relations', ['bye'], "unknown relation 'bye'"),
     ('select_relations', ['by', 'by'], 'expected one, or two different'),
