@@ -5,8 +5,8 @@
 For `(h, r, ?)`, the score of an entity is the number of training triples of `r`
 with the entity as tail. For `(?, r, t)`, the score is the number of training
 triples of `r` with the entity as head. For a path, the score is the number of
-training edges with the path's last relation that end in the entity. Filters and
-metrics are those of the models.
+training edges that have the path's last relation and end in the entity. Filters
+and metrics are those of the models.
 """
 
 import argparse

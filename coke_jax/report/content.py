@@ -85,7 +85,7 @@ class Calibration:
   """The calibration of the model.
 
   Attributes:
-    fitted_on: the split to which it was fitted.
+    fitted_on: the split to which the calibration was fitted.
     measured_on: the split on which `bins` were measured.
     bins: the intervals of probabilities. Empty if the split is empty.
     thresholds: pairs of a precision and the lowest score that reaches it. The

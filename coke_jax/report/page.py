@@ -32,8 +32,8 @@ _SECTIONS = (
 def render(report: content.Report) -> str:
   """Returns the HTML file of a report.
 
-  The style sheet and the script are part of the file. Its content security
-  policy forbids all other scripts and all requests.
+  The style sheet and the script are part of the file. The content security
+  policy of the file forbids all other scripts and all requests.
 
   Args:
     report: the content.

@@ -53,7 +53,7 @@ class Engine:
     function: Callable[[Sequence[Any]], Sequence[Any]],
     items: Sequence[Any],
   ) -> list[Any]:
-    """Runs the items of a request, batched with requests that have its key.
+    """Runs items, in a batch with the items of requests that have an equal key.
 
     Args:
       served: the model.

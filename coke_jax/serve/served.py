@@ -158,7 +158,7 @@ class Served:
     return own
 
   def warm_up(self) -> None:
-    """Compiles the programs of predictions, so that no request waits for it."""
+    """Compiles the programs of predictions before the first request."""
     words = self.model.data.vocabulary
     question = (words.entities[0], words.relations[0], questions.UNKNOWN)
     for count in self.model.predictor.scorer.batch_sizes():

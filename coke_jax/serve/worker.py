@@ -25,9 +25,9 @@ class Request:
   """Items of one request that wait for the devices.
 
   Attributes:
-    key: requests with equal keys are joined, so their `function` must do the
-      same.
-    function: runs the items of all joined requests.
+    key: requests with equal keys are joined. The `function` of the oldest one
+      runs the items of all of them.
+    function: runs items.
     items: the items of this request.
     most: the maximum number of items in a joined batch.
     deadline: the time, see `time.monotonic`, after which the request is
@@ -95,9 +95,9 @@ class Worker:
     """Queues a job that consists of many batches.
 
     Args:
-      job: the job. Its argument is a function that it must call before each of
-        its batches. This function raises TimeLimitError if the job takes too
-        much time.
+      job: the job. Its argument is a function that the job must call before
+        each batch. The function raises TimeLimitError if the job takes too much
+        time.
 
     Returns:
       A future with the result of the job.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 
 def decimal(value: float | None) -> str:
-  """Formats a metric as the paper does, `.364`; None as a dash."""
+  """Formats a metric as the paper does, such as `.364`, and None as `-`."""
   if value is None:
     return '-'
   text = f'{value:.3f}'
@@ -13,14 +13,14 @@ def decimal(value: float | None) -> str:
 
 
 def plus_minus(mean: float | None, deviation: float | None) -> str:
-  """Formats a mean and, unless it is None, its standard deviation."""
+  """Formats a mean, and its standard deviation if there is one."""
   if deviation is None:
     return decimal(mean)
   return f'{decimal(mean)} ± {decimal(deviation)}'
 
 
 def signed(value: float | None) -> str:
-  """Formats a difference with its sign; None as a dash."""
+  """Formats a difference with its sign, and None as `-`."""
   if value is None:
     return '-'
   if round(value, 3) == 0:

@@ -38,7 +38,7 @@ def ensure_all(some: Iterable[settings.Run], out: pathlib.Path) -> None:
 
 
 def ensure(run: settings.Run, out: pathlib.Path) -> Record:
-  """Trains a model unless its work folder is finished, and writes its record.
+  """Trains a model if its training is not finished, and writes its record.
 
   Args:
     run: the model.
