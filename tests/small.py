@@ -173,7 +173,10 @@ def coke(
 
 
 def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
-  """Returns normal float32 parameters, large enough for scores to differ."""
+  """Draws float32 parameters from a normal distribution.
+
+  With the default scale, scores differ between entities.
+  """
   generator = np.random.default_rng(seed)
 
   def draw(leaf):
@@ -185,7 +188,7 @@ def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
 
 
 def apply(model, params, *arguments, rngs=None, **options):
-  """Does the same as `model.apply({'params': params}, ...)`, compiled.
+  """Compiles `model.apply({'params': params}, ...)`, and calls it.
 
   Args:
     model: a Flax module.
@@ -203,17 +206,19 @@ def _apply(model, options, params, arguments, rngs):
 
 
 class TableModel:
-  """A model whose score is a sum of small integers, one for each token.
+  """A model whose score is a sum of small integers.
 
-  The integer depends on the token, its position and the candidate. The hidden
-  state of a token is its id, its position and the layer. The first table also
-  contains the static embeddings.
+  One integer is the position of the mask. Each token adds another one, which
+  depends on the token, its position and the candidate. The hidden state of a
+  token is its id, its position and the layer. The first table also contains the
+  static embeddings.
 
   Attributes:
-    tables: the parameters. For each of K positions float32 [tokens, V], which
-      are integers from 0 to `levels` - 1. Fewer levels give more ties. There is
+    tables: the parameters: for each of K positions, a float32 array [tokens, V]
+      of integers from 0 to `levels` - 1. Fewer levels give more ties. There is
       one array per position because of a known issue of pmap (jax 0.10.2):
-      `in_axes` is misapplied if three arguments contain three arrays in all.
+      `in_axes` is misapplied if the three arguments of the mapped function
+      contain three arrays in all.
     traces: the number of traces, which equals the number of compilations.
   """
 

@@ -37,8 +37,9 @@ CONFIGS = {
   'wn18rr': ('WN18RR', 16.92),
   'wn18rr_cpu': ('WN18RR', 21.03),
 }
-# Name of the config -> number of blocks, dropout, target mass and epochs. Those
-# for path queries are from the authors' implementation, others from the paper.
+# Name of the config -> number of blocks, dropout, target mass and epochs. The
+# values for path queries are from the authors' implementation, all others are
+# from the paper.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),
   'wn18': (12, 0.2, 0.2, 600),
@@ -146,7 +147,7 @@ def test_a_wrong_value_is_an_error(field, value):
     config_lib.validate(config)
 
 
-def test_paths_are_chosen_by_all_queries():
+def test_checkpoints_for_paths_are_chosen_by_all_queries():
   config = config_lib.default_config()
   for chosen in ('both', 'head', 'tail', 'both r', 'tail a relation'):
     config.train.choose_by = chosen

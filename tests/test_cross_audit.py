@@ -1,4 +1,4 @@
-"""Compares an audit with folds with the models of its folds."""
+"""Checks that an audit scores facts with the models of its folds."""
 
 import shutil
 
@@ -45,7 +45,8 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
     in_fold = {*map(tuple, known.triples[fold == part].tolist())}
     assert not trained & in_fold
     assert trained | in_fold >= {*map(tuple, data.train.tolist())}
-    # No entity or relation is missing in the training of a fold.
+    # Every label of the training facts in the fold also occurs in the facts
+    # that the model was trained on.
     for column in (0, 1, 2):
       missing = {
         t[column] for t in in_fold & {*map(tuple, data.train.tolist())}

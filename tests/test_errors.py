@@ -11,7 +11,7 @@ def test_every_error_class_is_a_coke_error():
   found = set()
   for module in pkgutil.walk_packages(coke_jax.__path__, 'coke_jax.'):
     if module.name == 'coke_jax.main':
-      continue  # Importing it defines the flags of this process.
+      continue  # Importing it would define flags in this process.
     for _, value in inspect.getmembers(importlib.import_module(module.name)):
       if inspect.isclass(value) and value.__module__.startswith('coke_jax'):
         found.add(value)

@@ -16,11 +16,12 @@ from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
 PLATFORMS = ('cuda', 'tpu')
-TWO_BLOCKS = {'num_layers': 2}  # The last block computes a single position.
+# Two blocks, because the last one differs: it computes a single position.
+TWO_BLOCKS = {'num_layers': 2}
 
 
 def forget_programs():
-  """Clears the caches of functions that `map_devices` has made."""
+  """Clears the caches of the programs that `map_devices` has made."""
   for module in (train_step, ranker_lib, scorer):
     for function in vars(module).values():
       if hasattr(function, 'cache_clear'):
@@ -56,7 +57,7 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Checks that each platform has programs, and each program all operations."""
+  """Checks that each platform has programs, and each program the operations."""
   assert {program.platforms for program in found} == {
     (platform,) for platform in PLATFORMS
   }

@@ -1,4 +1,4 @@
-"""Tests progress bars of processes without standard streams."""
+"""Tests progress bars, also in processes without standard streams."""
 
 import types
 

@@ -52,7 +52,7 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
   """Installs the wheel in a new environment, and returns its `bin` folder.
 
-  The environment finds the libraries of this one, except the optional ones.
+  The new environment finds the libraries of the current one, except OPTIONAL.
   """
   folder = tmp_path_factory.mktemp('environment')
   venv.create(folder, with_pip=False)

@@ -79,8 +79,8 @@ PREDICT = [
 EMBED = ['--mode=embed', *PREDICT[1:]]
 SKIP = '--on-bad-line=skip'
 
-# Name -> arguments of a command line with a mistake. {folder} is a temporary
-# folder, {model} an exported model; see `outcomes`.
+# Name -> arguments of a command line with a mistake. `filled` replaces {folder}
+# by a temporary folder and {model} by the path of an exported model.
 MISTAKES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
   'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
@@ -665,7 +665,8 @@ def test_no_thread_reports_an_error_at_exit(folder):
     ),
     (['--config=a.py', '--config=b.py'], ['--config=b.py']),
     (['--config'], ['--config']),
-    # Flags may be typed with dashes; values and overrides stay unchanged.
+    # Dashes inside the names of flags become underscores. Values and overrides
+    # stay unchanged.
     (['--new-only'], ['--new_only']),
     (['-new-only'], ['-new_only']),
     (['--nonew-only'], ['--nonew_only']),
@@ -674,7 +675,7 @@ def test_no_thread_reports_an_error_at_exit(folder):
     (['--on_bad_line=skip'], ['--on_bad_line=skip']),
     (['--input=new-only'], ['--input=new-only']),
     (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
-    # A tab may be typed as an escape, as in --help.
+    # A tab may be typed as a backslash and a t, which is how --help prints it.
     (
       ['--config=a.py', r'--config.data.delimiter=\t'],
       ['--config=a.py', '--config.data.delimiter=\t'],

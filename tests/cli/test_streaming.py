@@ -1,4 +1,4 @@
-"""Tests that streamed answers have exactly the labels of the input."""
+"""Tests answers to files of questions: exact labels, errors for bad lines."""
 
 import gzip
 import io
@@ -285,8 +285,8 @@ labels = st.text(
 def test_any_labels_are_preserved(tmp_path_factory, model, some):
   words = (*some, *small.ENTITIES[len(some) :])
   renamed = small.with_labels(model, words)
-  # The file must not start with a label from `some`, which could start with a
-  # byte-order mark.
+  # The file must not start with a label from `some`, because this label could
+  # start with a byte-order mark.
   given = [['e19', 'near', '?']]
   given += [[s, 'near', '?'] for s in some]
   given += [['?', 'likes', s] for s in some]
@@ -353,7 +353,7 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Uses pipes, such as `<(zcat questions.gz)`, which are not replaced."""
+  """Reads a named pipe, and writes to one, which must not be replaced."""
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
@@ -538,7 +538,7 @@ def mutate(content, generator):
   place = generator.randrange(len(content))
   row = generator.randrange(len(lines))
   kind = generator.randrange(11)
-  if kind == 0:  # a bit
+  if kind == 0:  # Flip a bit.
     flipped = content[place] ^ (1 << generator.randrange(8))
     return content[:place] + bytes([flipped]) + content[place + 1 :]
   if kind == 1:
@@ -564,7 +564,7 @@ def mutate(content, generator):
 
 
 def try_to_answer(*arguments, **options):
-  """Returns the result of `answer`, or the error that its input may cause."""
+  """Returns the result of `answer`, or the error if the input is invalid."""
   try:
     return answer(*arguments, **options)
   except (input_lines.StreamError, text_files.DataError) as error:
@@ -584,7 +584,7 @@ def read_by_hand(content, known_entities):
   *raw, last = content.split(b'\n')
   returns = any(line.endswith(b'\r') for line in raw)
   raw = [line.removesuffix(b'\r') for line in raw]
-  if last:  # A line cut inside its line end is replaced by invalid UTF-8.
+  if last:  # A last line that is cut inside its CR LF must count as invalid.
     raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
   good, bad = {}, []
   for number, line in enumerate(raw, start=1):
@@ -645,7 +645,7 @@ def test_mutated_files_give_exact_labels_or_an_error(model, tmp_path):
 
 
 def test_mutated_compressed_files(model, tmp_path):
-  """A damaged archive raises an error with its name or is read unchanged."""
+  """A damaged archive gives an error with its path, or the exact questions."""
   given = small.every_question()[:40]
   content = ''.join('\t'.join(line) + '\n' for line in given).encode()
   packed = gzip.compress(content, mtime=0)

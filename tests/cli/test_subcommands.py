@@ -191,4 +191,5 @@ def test_fish_completes(tmp_path):
 def test_the_scripts_have_no_syntax_errors(shell, tmp_path):
   (tmp_path / 'script').write_text(completion.script(shell, COMMANDS))
   subprocess.run([needs(shell), '-n', tmp_path / 'script'], check=True)
-  assert main.FLAGS  # The script contains the help of --config and --workdir.
+  # The script has the help of --config and --workdir, which `main` defines.
+  assert main.FLAGS

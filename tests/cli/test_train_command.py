@@ -10,7 +10,7 @@ from coke_jax.cli import train_command
 
 @pytest.fixture
 def csv(tmp_path, monkeypatch):
-  """Writes a CSV file, and makes the recipes tiny."""
+  """Writes a CSV file, and replaces the recipes by a tiny one."""
   monkeypatch.chdir(tmp_path)
   config = recipes.one_block()
   config.model.update(hidden_size=8, feed_forward_size=8, num_heads=2)

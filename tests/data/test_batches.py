@@ -234,7 +234,7 @@ def test_a_batch_can_be_larger_than_the_data():
 
 
 def test_yielded_batches_do_not_share_memory():
-  """A batch may still be copied to the device when the next one is built."""
+  """The next batch may be built while a batch is still copied to a device."""
   data = batches.TrainingSet(triple_queries(20), 8, PAD, 0)
   epoch = list(data.epoch(0))
   before = [batch['tokens'].copy() for batch in epoch]

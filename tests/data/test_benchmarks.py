@@ -32,7 +32,7 @@ Serve = Callable[[Answers], str]
 def cache(
   tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> pathlib.Path:
-  """Sets an empty cache, no data folder and no proxy; returns the cache."""
+  """Sets an empty cache, no data folder and no proxy. Returns the cache."""
   monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
   monkeypatch.delenv('COKE_DATA_DIR', raising=False)
   for variable in ('http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY'):
@@ -41,7 +41,10 @@ def cache(
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-  """Sends fixed bytes. If a path ends in .short, announces 10 more bytes."""
+  """Sends fixed bytes. If a path ends in .short, the response is incomplete.
+
+  Such a response announces 10 bytes more than it has.
+  """
 
   def __init__(self, *arguments: object, answers: Answers) -> None:
     self.answers = answers

@@ -317,7 +317,7 @@ def test_plain_text_with_a_compression_suffix_is_an_error(tmp_path, suffix):
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
 def test_a_compressed_file_of_no_bytes_is_truncated(tmp_path, suffix):
-  # A compressed empty text has a header and a checksum.
+  # Even compressed empty text has bytes: a header and a checksum.
   path = write(tmp_path, b'', 'test.txt' + suffix)
   assert 'cannot be read' in error_of(path)
 
@@ -495,9 +495,9 @@ def test_ambiguous_split_files_are_errors(tmp_path, split, names):
 
 # ----------------------------------------------------------------- property
 
-# All characters except the line end, the delimiter and surrogates. A carriage
-# return cannot end a label, because it could end a line, and U+FEFF cannot
-# begin one, because it could begin the file.
+# All characters except the line end, the delimiter and surrogates. No label
+# ends with a carriage return, because the line end could follow it. No label
+# starts with U+FEFF, which is a byte-order mark at the start of a file.
 _ALPHABET = st.characters(exclude_categories=['Cs'], exclude_characters='\n\t')
 _LABEL = st.text(_ALPHABET, min_size=1, max_size=8).filter(
   lambda label: not label.endswith('\r') and not label.startswith('\ufeff')
@@ -534,7 +534,7 @@ def test_what_is_written_is_read(wanted, suffix, end):
   )
 )
 def test_any_bytes_are_read_exactly_or_are_an_error(data):
-  """If a file is read, writing its triples gives the bytes of the file."""
+  """If a file is read, its triples give its bytes again, except line ends."""
   with tempfile.TemporaryDirectory() as folder:
     path = write(pathlib.Path(folder), data)
     try:

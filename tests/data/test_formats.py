@@ -132,7 +132,7 @@ def test_csv(folder, triples, delimiter, quote, end, quoting, mark):
 def test_tsv_is_split_at_the_delimiter_only(folder, triples, delimiter):
   lines = [delimiter.join(triple) for triple in triples]
   fields = [line.split(delimiter) for line in lines]
-  # A label may end with a part of the delimiter.
+  # A label that ends with a part of the delimiter would be split elsewhere.
   hypothesis.assume([tuple(row) for row in fields] == triples)
   path = write(folder, 'a.tsv', '\n'.join(lines))
   labels, log = read(path, delimiter=delimiter, header='no')

@@ -11,8 +11,8 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
 
-# Name -> number of entities, of relations, of lines in train, valid and test,
-# and of valid and test triples with an entity unseen in train.
+# Name -> (entities, relations, (lines of train, lines of valid, lines of test),
+# (valid triples with an entity that is not in train, test triples with one)).
 PUBLISHED = {
   'FB15k': (14_951, 1_345, (483_142, 50_000, 59_071), (0, 0)),
   'WN18': (40_943, 18, (141_442, 5_000, 5_000), (0, 0)),
@@ -27,6 +27,7 @@ PUBLISHED = {
   'CoDEx-S': (2_034, 42, (32_888, 1_827, 1_828), (0, 0)),
   'CoDEx-M': (17_050, 51, (185_584, 10_310, 10_311), (0, 0)),
 }
+# Name -> number of entities that are in no training triple. Default: 0.
 UNSEEN_ENTITIES = {'FB15k-237': 36, 'WN18RR': 384}
 
 
@@ -179,7 +180,8 @@ def test_summary(example):
   }
   first = example.summary().splitlines()[0]
   assert 'toy: 4 entities, 3 relations' in first
-  # lines, distinct, duplicates, also in train, unseen entity, unseen relation
+  # Columns: lines, distinct, duplicates, also in train, unseen entity, unseen
+  # relation.
   assert rows['train'] == ['4', '3', '1', '0', '0', '0']
   assert rows['valid'] == ['2', '2', '0', '1', '1', '0']
   assert rows['test'] == ['3', '2', '1', '0', '2', '1']

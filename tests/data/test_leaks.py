@@ -34,11 +34,12 @@ def swap(pairs):
 
 
 def brute_force(graph, threshold, min_shared):
-  """Returns the leaks of a graph, and the places of the given-away triples.
+  """Finds the leaks of a graph, and the triples that they give away.
 
   Returns:
-    A dictionary: (kind, relation, other) -> number of shared pairs, overlap and
-    given-away triples by split. Then kind -> split -> places.
+    Two dictionaries. The first: (kind, relation, other) -> (number of shared
+    pairs, overlap, number of given-away triples by split). The second: kind ->
+    split -> row numbers of the given-away triples.
   """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS

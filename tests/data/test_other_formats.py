@@ -1,4 +1,4 @@
-"""Tests the readers that need other libraries, OpenKE, and data in memory."""
+"""Tests the readers of data in memory, Parquet, RDF and OpenKE."""
 
 import hypothesis
 import numpy as np
@@ -183,7 +183,7 @@ def test_turtle(folder):
     [] a :Thing .
   """
   thing = 'http://www.w3.org/1999/02/22-rdf-syntax-ns#type'
-  for _ in range(2):  # Blank nodes without a name have the same labels again.
+  for _ in range(2):  # Both times, nameless blank nodes get the same labels.
     labels, log = read(write(folder, 'a.ttl', text))
     e = 'http://example.org/'
     assert sorted(labels) == sorted(

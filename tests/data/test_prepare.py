@@ -1,4 +1,4 @@
-"""Tests the preparation of a graph as a whole, and its command."""
+"""Tests `coke_jax.prepare` and the command `coke prepare`."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def labels(graph, split):
 
 
 def unescape(label):
-  r"""Replaces \t, \n, \r, \\ and \ufeff, from left to right."""
+  r"""Replaces the escapes \t, \n, \r, \\ and \ufeff, from left to right."""
   found = ''
   while label:
     for text, meaning in (
@@ -273,6 +273,7 @@ def test_files_are_only_overwritten_on_request(tmp_path):
 
 
 def test_a_failed_write_leaves_no_mixture(tmp_path, monkeypatch):
+  """All files are those that were there before."""
   coke_jax.prepare(ring(), tmp_path)
   monkeypatch.setattr(prepared_files, 'to_text', lambda report: 1 / 0)
   with pytest.raises(ZeroDivisionError):

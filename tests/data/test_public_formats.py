@@ -24,9 +24,10 @@ FACTS = (
 
 
 def lines(pattern, facts=FACTS, header=''):
-  r"""Returns one line for each fact, in which `{h}` is the head.
+  """Returns the header, and the pattern filled in for each fact.
 
-  `{i}` is the number of the fact from 0, and `{q}` contains a quote as in CSV.
+  In the pattern, `{h}`, `{r}` and `{t}` are the labels of a fact, `{i}` is its
+  number from 0, and `{q}` is its head between quotes that are doubled for CSV.
   """
   return header + ''.join(
     pattern.format(h=head, r=relation, t=tail, i=number, q=f'""{head}""') + '\n'

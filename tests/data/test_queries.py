@@ -47,7 +47,7 @@ def members(sets: entity_sets.EntitySets) -> list[list[int]]:
 
 
 def check(made: queries.Queries) -> None:
-  """Checks dtypes, shapes, the single MASK of each row, and its padding."""
+  """Checks dtypes, shapes, the single MASK of each row, and the padding."""
   assert made.tokens.dtype == np.int32
   assert made.mask_position.dtype == np.int32
   assert made.indptr.dtype == np.int64
@@ -63,7 +63,7 @@ def check(made: queries.Queries) -> None:
   assert (padded[:, 1:] >= padded[:, :-1]).all()
 
 
-# The tokens of a path query with 1 to 3 relations. Either end is masked.
+# The tokens of a path query with 1 to 3 relations. One end is masked.
 _SEQUENCE = st.builds(
   lambda entity, relations, masks_head: (
     (MASK, *relations, entity) if masks_head else (entity, *relations, MASK)

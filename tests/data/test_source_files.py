@@ -17,7 +17,7 @@ def folder(tmp_path):
   return tmp_path
 
 
-def test_files_of_paths_include_their_parts(folder):
+def test_files_of_paths_include_deduction_and_induction(folder):
   files = source_files.find(folder, paths=True)
   assert {role: path.name for role, path in files.items()} == {
     'train': 'train',

@@ -124,7 +124,8 @@ def test_steps_draw_a_relation_and_then_a_tail(monkeypatch):
   first = found.take(found.source == 0)
   share = (first.relations[:, 0] == 0).mean()
   assert share == pytest.approx(0.5, abs=0.02)
-  # The only edge of entity 1 leads to 0. The next one leads to 1, 2, 3 or 4.
+  # From entity 1, the first step leads to 0, because there is no other edge.
+  # The second step leads to 1, 2, 3 or 4.
   second = found.take(found.source == 1)
   assert (second.relations[:, 0] == 1).all()
   ends = np.bincount(second.target, minlength=5) / len(second)

@@ -17,7 +17,7 @@ def double(params, batch):
 
 
 def params():
-  """Returns three arrays, because of a known issue of pmap: see `parallel`."""
+  """Returns three arrays: see the known issue in `parallel.map_devices`."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

@@ -95,9 +95,12 @@ def other_candidates(
 
 
 def reference(scores, made: graph.KnowledgeGraph, split, filter_splits):
-  """Counts better, equal and candidate entities per query, int64 [3, N].
+  """Counts the better, equal and candidate entities of each query, by loops.
 
   `scores(side, triple)` returns the scores of all entities, [V].
+
+  Returns:
+    int64 [3, N]: the better entities, the equal ones, and the candidates.
   """
   known = {
     tuple(map(int, triple))
@@ -244,7 +247,7 @@ def test_training_queries_are_both_sides_of_train():
 
 
 def test_the_filter_decides_the_ranks(counted):
-  """If the filter lacks test, other test answers make ranks worse."""
+  """Answers of test that are not filtered make ranks worse."""
   made = random_graph(5, sizes=(40, 10, 60))
   params = parallel.replicate(table_model(5, levels=30).tables)
   task = link_prediction.LinkPrediction(made)
@@ -395,8 +398,8 @@ def test_a_constant_model_ranks_at_the_mean(ranker, parameters):
   ('leaf', 'place'),
   [
     ('entity_bias', (5,)),  # the score of one entity, in all queries
-    ('element_embedding', (ENTITIES + 1, 0)),  # some queries: one relation
-    ('element_embedding', (ENTITIES - 1, 0)),  # an entity unseen in train
+    ('element_embedding', (ENTITIES + 1, 0)),  # a relation, in some queries
+    ('element_embedding', (ENTITIES - 1, 0)),  # an entity that is not in train
   ],
 )
 def test_a_score_that_is_not_finite_is_an_error(
@@ -414,7 +417,7 @@ def test_a_score_that_is_not_finite_is_an_error(
 def test_a_wrong_batch_size():
   count = parallel.num_devices()
   if count == 1:
-    pytest.skip('every batch size divides by one device')
+    pytest.skip('one device accepts every batch size')
   with pytest.raises(ValueError, match='batch_size'):
     ranker_lib.Ranker(coke(), count + 1)
 

@@ -19,7 +19,7 @@ LONGEST = 3
 
 
 def random_data(seed):
-  """Draws random paths, some of them twice, in a random multigraph."""
+  """Draws random paths. The first paths of each split are single edges."""
   generator = np.random.default_rng(seed)
   labels = small.labels(ENTITIES, RELATIONS)
 

@@ -186,7 +186,8 @@ def test_numbers_of_a_table():
   torch, ours, query, failed, _ = group['members']
   assert torch['summary']['times_torch_float32'] == 1
   assert torch['summary']['times_instance_mode'] is None
-  # The medians of 2, 2 and 3, and of 2, 4 and 2.
+  # In the three rounds, torch takes 2, 2 and 3 times as long as ours, and ours
+  # takes 2, 4 and 2 times as long as query. The summary has the medians.
   assert ours['summary']['times_torch_float32'] == 2
   assert query['summary']['times_instance_mode'] == 2
   assert 'summary' not in failed
@@ -206,7 +207,7 @@ def test_numbers_of_a_table():
   }
   text = report.render(results)
   assert 'large products 1,000 GFLOP/s in float32' in text
-  # Query mode: the median of 4, 8 and 6, and the median of 2, 4 and 2.
+  # Query mode: torch takes 4, 8 and 6 times as long, and ours 2, 4 and 2 times.
   assert '| 6.00 | 2.00 |' in text
   assert 'failed: out of memory' in text
 
@@ -444,7 +445,7 @@ def test_operations_of_the_pytorch_model_are_those_of_the_program(both):
     SIZES['feed_forward_size'],
     whole_last_block=True,
   )
-  # Attention as plain products, which the counter includes.
+  # The counter includes attention if it is computed by plain products.
   plain = torch.nn.attention.SDPBackend.MATH
   with (
     torch.nn.attention.sdpa_kernel(plain),
@@ -509,8 +510,10 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
   watch = stopwatch.Stopwatch(FakeStepper(whole, clock))
   assert watch.compile_seconds == 200
   assert watch.step_seconds == {3: 1, 4: 1}
-  assert watch.round_steps(seconds=5) == {3: 8, 4: 8}  # a whole call
-  assert watch.round_steps(seconds=20) == {3: 15, 4: 15}  # cut off at 30 s
+  # Rounded up to one call of 8 steps.
+  assert watch.round_steps(seconds=5) == {3: 8, 4: 8}
+  # Not rounded up to 16, because 2 x 16 steps would take more than 30 s.
+  assert watch.round_steps(seconds=20) == {3: 15, 4: 15}
   assert watch.round_steps(seconds=5, least=69) == {3: 35, 4: 35}
   measured = watch.measure({3: 2, 4: 3})
   assert measured == {3: 1, 4: 1}
@@ -518,7 +521,7 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
 
 
 class FakeWorker:
-  """Replaces a process. The label of its setting is the time of a step in s."""
+  """Replaces a process. The label of its setting is the seconds of a step."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)

@@ -41,7 +41,7 @@ LABEL = 'smoke: stand-in graph countries'
 
 @pytest.fixture(scope='session')
 def smoke(tmp_path_factory, request):
-  """Returns the results of `all --budget=smoke`, shared by all workers."""
+  """Returns the output folder of `all --budget=smoke`. All workers share it."""
   pytest.importorskip('matplotlib')
   pytest.importorskip('sklearn')
   shared = tmp_path_factory.getbasetemp()
@@ -354,7 +354,7 @@ def test_settings(tmp_path, budget):
 
 
 def test_the_kept_records_have_the_settings_of_the_budget(capsys):
-  """Checks all records except FB15k-237, which has an earlier setting."""
+  """Checks all records except that of FB15k-237, which has older settings."""
   out = settings.default_out('cpu')
   asked = options.Options('cpu', out)
   found = [

@@ -1,4 +1,4 @@
-"""Tests of the scripts about large graphs, with small ones."""
+"""Tests the scripts for large graphs on small graphs."""
 
 import dataclasses
 import itertools
@@ -76,11 +76,12 @@ def test_larger_models_take_more_memory_and_time():
   machine, several = scaling.MACHINES[:2]
   one = scaling.Shape(5_000_000, 64, 512)
   assert one.in_chunks(machine)
-  # Chunks of 64 MiB instead of 10 GB of logits.
+  # Two chunks of 64 MiB replace the logits, which would take 10 GB.
   state = 20 * one.parameters(machine)
   assert scaling.memory(one, machine) == state + 2**27
   few = dataclasses.replace(one, candidates=1000, adagrad=True)
-  # The state, then the gradient of the candidates and their logits.
+  # The state takes 8 bytes per parameter. The gradient of the candidates and
+  # their logits take little.
   assert scaling.memory(few, machine) == pytest.approx(
     8 * one.parameters(machine), rel=0.02
   )

@@ -87,7 +87,11 @@ def test_the_best_validation_is_reported(data, tmp_path, capsys, monkeypatch):
 
 @pytest.fixture
 def trainings(monkeypatch):
-  """Replaces trainings by a formula, and records their settings."""
+  """Replaces trainings by a formula.
+
+  Returns the list of their settings, and a function that sets the number of the
+  training that is interrupted.
+  """
   made = []
 
   def train(config, chosen, folder):
@@ -125,7 +129,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
     search.main(flags)
   interrupted = made[-1]
   search.main(flags)
-  # The trial is repeated with the same values.
+  # The interrupted trial is repeated with the same values.
   assert made[5]['model.dropout'] == interrupted['model.dropout']
   tried = json.loads((tmp_path / 'search.json').read_text())['tried']
   assert len(tried) == 9

@@ -18,7 +18,8 @@ def example(most, seed=0):
   generator = np.random.default_rng(seed)
   draw = generator.standard_normal
   answers = generator.integers(-1, ENTITIES, (ROWS, most))
-  # The first and the last entity of chunks of 4, and of the overlapping one.
+  # The first and last entities of chunks of 4. The last chunk, from 7 to 10,
+  # overlaps with the one before.
   borders = [0, 3, 4, 7, 10]
   answers[:, 0] = borders
   answers[0] = -1
@@ -55,7 +56,7 @@ def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
   )
   assert float(got[0][1][0]) == 0  # the row without answers
   assert not np.asarray(got[1][1])[ENTITIES:].any()
-  # bfloat16 has 8 bits. A gradient may be rounded to the next number.
+  # bfloat16 has 8 significant bits. A gradient may be rounded differently.
   tolerance = 1e-5 if dtype == jnp.float32 else 1e-2
   for one, other in zip(
     jax.tree.leaves(got), jax.tree.leaves(wanted), strict=True

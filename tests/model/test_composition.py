@@ -174,8 +174,8 @@ def test_without_prediction_head_the_state_is_multiplied_with_the_entities():
 def test_initial_deviations():
   model = small.coke(num_entities=400, hidden_size=64, num_heads=2, **OPTIONS)
   params = parameters.init_params(model, 0)
-  # Values beyond two standard deviations are drawn again. This reduces the
-  # standard deviation by the factor 0.88.
+  # Values beyond two standard deviations are drawn again, which multiplies the
+  # standard deviation by 0.88.
   for leaf, stddev in (
     (params['element_embedding'], 0.1),
     (params['composition_embedding'], 1.0),

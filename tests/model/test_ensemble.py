@@ -79,7 +79,7 @@ def test_hidden_states_are_concatenated(model, params, layer):
 
 
 def test_members_train_like_single_models(model, params):
-  """Trains the ensemble and each member, with equal dropout keys."""
+  """Trains the ensemble, then each member alone with the same dropout keys."""
   optimizer = optax.chain(optax.clip_by_global_norm(0.1), optax.adam(0.01))
   steps = [
     {

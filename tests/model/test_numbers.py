@@ -100,7 +100,7 @@ def test_a_learning_rate_that_is_too_high(tmp_path, dtype, rate):
 def test_numbers_that_overflow_in_the_optimizer_are_not_saved(
   tmp_path, monkeypatch
 ):
-  """Parameters that are not finite are detected even without their loss."""
+  """Parameters that are not finite are detected even if no loss is checked."""
   config = small_config(tmp_path, **{'train.learning_rate': 3e38})
   config.train.clip_norm = 0.0
   monkeypatch.setattr(progress_log.TrainingLog, 'fetch', lambda self: [])

@@ -176,7 +176,7 @@ def test_groups_have_distinct_styles_and_small_groups_are_grey():
   }
   pair = map_plots.group_styles(numbers | {'labels': ['one', 'two']})
   seen = {(style['facecolor'], style['edgecolor']) for style in pair[:12]}
-  # The colours alone differ, because markers show the relation.
+  # Here the colours alone must differ, because markers show the relation.
   assert len(seen) == 12
 
 

@@ -245,7 +245,7 @@ def test_labels_that_numpy_cannot_keep(tmp_path):
   with pytest.raises(embedding_files.EmbeddingError, match='NUL'):
     states.save(tmp_path / 'states.npz')
   assert not list(tmp_path.iterdir())
-  static.save(tmp_path / 'static')  # A folder can have these labels.
+  static.save(tmp_path / 'static')  # The text files of a folder can keep NUL.
 
 
 def test_one_long_label_does_not_widen_the_file(tmp_path, monkeypatch):

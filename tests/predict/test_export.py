@@ -208,7 +208,7 @@ def test_the_calibration_of_the_checkpoint_is_exported(triples, tmp_path):
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
-  """Some versions of safetensors write arrays of other layouts incorrectly."""
+  """Some versions of safetensors write only arrays in C order correctly."""
   wide = np.arange(12, dtype=np.int32).reshape(3, 4)
   named = {
     'columns': np.asfortranarray(wide),
@@ -430,12 +430,12 @@ def with_json(name: str, change: Callable[[dict], object]) -> Change:
 
 
 def with_bytes(name: str, new: bytes) -> Change:
-  """Replaces a file by these bytes."""
+  """Replaces the content of a file."""
   return lambda folder: (folder / name).write_bytes(new) and None
 
 
 def unlisted(name: str) -> Change:
-  """Removes a file and its entry in the checksums."""
+  """Removes a file. The checksums are then computed without it."""
   return lambda folder: (folder / name).unlink()
 
 

@@ -1,4 +1,4 @@
-"""Tests the results and compilations of query batches on the devices."""
+"""Tests the results of `Scorer`, and how often programs are compiled."""
 
 import copy
 import json
@@ -123,7 +123,7 @@ def test_nothing_is_compiled_twice():
     model.embed(fact)
     model.embed(fact, layer=0)
 
-  call_all(3)  # 6 ranks
+  call_all(3)  # `rank` ranks 6 queries.
   first = model.encoder.traces
   assert first == 5  # top_k, top_k of candidates, rank, and two layers
   for count in (1, 2, 4):

@@ -1,7 +1,7 @@
 """Tests that training detects or survives damage to any file of a work folder.
 
-    python tests/robustness/damage.py            # all: an hour
-    python tests/robustness/damage.py --cases=20
+    python tests/robustness/damage.py             # all cases, in about an hour
+    python tests/robustness/damage.py --cases=20  # 20 random cases
 
 A training is interrupted. For each of its files and each kind of damage, the
 training continues in a damaged copy of the work folder. There are two correct
@@ -118,7 +118,10 @@ class Bench:
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """Tries one kind of damage. The outcome of a failure begins with WRONG."""
+    """Tries one kind of damage, and returns the outcome.
+
+    The outcome of a failure begins with WRONG.
+    """
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
     before = contents(work)

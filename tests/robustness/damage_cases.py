@@ -111,7 +111,7 @@ def steps(work: pathlib.Path) -> list[pathlib.Path]:
 def file_cases(
   stopped: pathlib.Path, files: list[pathlib.Path], place: str
 ) -> list[Case]:
-  """Returns each kind of damage to each file.
+  """Returns a case for each file and each kind of damage.
 
   Args:
     stopped: a work folder.

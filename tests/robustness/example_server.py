@@ -20,7 +20,7 @@ from coke_jax.predict import records
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOP = 5  # answers to a question
 _STOP_SECONDS = 120.0
-_LIMIT = 1 << 24  # bytes of a line of a response
+_LIMIT = 1 << 24  # maximum number of bytes of a line of a response
 
 Question = tuple[str, ...]
 
@@ -100,7 +100,7 @@ def started(log: pathlib.Path) -> Iterator[Server]:
 
 
 class Connection:
-  """A connection to a server, which is opened when it is needed."""
+  """A connection to a server. The first `send` opens it."""
 
   def __init__(self, port: int):
     self._port = port
@@ -217,7 +217,7 @@ class Answers:
   """
 
   def __init__(self, count: int, seed: int):
-    """Draws questions from the known facts of the example model, and answers.
+    """Draws questions from known facts of the example model, and answers them.
 
     Args:
       count: the number of questions.
@@ -239,8 +239,8 @@ class Answers:
       else:
         end = words.entities[paths.target[row]]
         self.questions.append(('?', *relations, end))
-    # Equal probabilities can have another order in a batch of another size, so
-    # more answers are kept than a server returns.
+    # The order of answers with equal probabilities can depend on the size of a
+    # batch, so more answers are kept than a server returns.
     found = model.predict(self.questions, top=2 * TOP)
     self._expected = dict(zip(self.questions, found, strict=True))
 

@@ -13,10 +13,10 @@ import sys
 import traceback
 from collections.abc import Callable
 
-# Returns the exit status, or exits.
+# A function that returns the exit status of a process, or exits.
 Work = Callable[[], int | None]
 
-_CAPABILITY_VERSION = 0x20080522  # 3, of Linux
+_CAPABILITY_VERSION = 0x20080522  # version 3 of the capabilities of Linux
 
 
 def fork(work: Work, output: int) -> int:

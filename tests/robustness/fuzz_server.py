@@ -2,12 +2,14 @@
 
     python tests/robustness/fuzz_server.py --requests=100000
 
-Clients send mutated bodies, wrong types, odd texts, wrong methods, paths out of
-the server's folder, broken headers and incomplete requests, mixed with valid
-questions. It is a failure if a status is 500, if a response contains a file
-path or a traceback, if the log of the server contains a traceback, if a
-response is missing or has an unexpected status, or if the answer to a valid
-question is not that of `Model.predict`.
+Clients send mutated bodies, wrong types, odd texts, wrong methods, paths to
+files outside the server's folder, broken headers and incomplete requests, mixed
+with valid questions. Each of the following is a failure:
+
+- A response is missing, or its status is unexpected. 500 is always unexpected.
+- A response contains a file path or a traceback.
+- The log of the server contains a traceback.
+- The answer to a valid question is not that of `Model.predict`.
 """
 
 import argparse

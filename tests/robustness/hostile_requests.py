@@ -237,7 +237,7 @@ class Cases:
     return self._random.choices(list(bodies.items()), weights)[0]
 
   def _change(self, value: Any) -> Any:
-    """Returns a copy of a value of JSON with one change."""
+    """Returns a copy of a JSON value with one change."""
     value = copy.deepcopy(value)
     if not value or not isinstance(value, dict | list):
       return self._random.choice([_MARK, self._random.choice(_TEXTS)])

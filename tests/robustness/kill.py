@@ -1,13 +1,14 @@
-"""Tests that killed trainings have the same results bit for bit.
+"""Tests that killed and undisturbed trainings have equal results bit for bit.
 
     python tests/robustness/kill.py --kills=50 --runs=5
 
-Each run draws a graph and settings and trains once undisturbed. Then the same
+Each run draws a graph and settings, and trains once undisturbed. Then the same
 training is started in another folder and killed (SIGKILL) or interrupted
-(SIGTERM, SIGINT) several times. This happens after a random time, or as soon as
-a file of a checkpoint, of the log or of a new run appears. After the last
-start, the training runs to its end. Then parameters, metrics.jsonl and
-results.json must equal those of the undisturbed training.
+(SIGTERM, SIGINT) several times. Each signal is sent after a random time, or up
+to two seconds after the program begins or ends writing a checkpoint, a line of
+the log or another file. After the last start, the training runs to its end.
+Then parameters, metrics.jsonl and results.json must equal those of the
+undisturbed training.
 """
 
 import argparse
@@ -31,7 +32,8 @@ _LEAVE_SECONDS = 30.0
 # The names of files that are not completely written.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
-# A process that a shell starts in the background may ignore SIGINT.
+# A process that a shell starts in the background may ignore SIGINT. Its
+# children would inherit this, so the default handler is restored.
 _LAUNCH = (
   'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); '
   'os.execv(sys.argv[1], sys.argv[1:])'
@@ -44,8 +46,8 @@ class Tally:
 
   Attributes:
     kills: the number of SIGKILLs by the activity of the process.
-    stops: the number of other signals, by name.
-    seconds_to_leave: the longest time from such a signal to the exit.
+    stops: the number of SIGTERMs and of SIGINTs, by name.
+    seconds_to_leave: the longest time from a SIGTERM or SIGINT to the exit.
     failures: descriptions of what went wrong.
   """
 
@@ -76,7 +78,7 @@ def size(path: pathlib.Path) -> int:
 
 
 # -------------------------------------------------- moments to wait for
-# The argument of each function is the work folder before a process is started.
+# The argument of each function is the work folder at the start of a process.
 # The result is a function that returns whether the moment has come.
 
 

@@ -4,10 +4,11 @@
 
 Trains once undisturbed in two processes. Then the same training is started in
 another folder, and one of its processes is killed (SIGKILL) or stopped
-(SIGTERM) after a random time. The other process must end within 60 seconds,
-with a message that names the lost process or the signal. After the last start,
-the training runs to its end. Then parameters, metrics.jsonl and results.json
-must equal those of the undisturbed training.
+(SIGTERM) after a random time. The other process must end within 60 seconds:
+after SIGKILL with an error that names the lost process, after SIGTERM with the
+exit status of this signal. After the last start, the training runs to its end.
+Then parameters, metrics.jsonl and results.json must equal those of the
+undisturbed training.
 """
 
 import argparse

@@ -4,11 +4,12 @@
 
 In each run, clients ask questions until the server is killed (SIGKILL) or
 stopped (SIGTERM) at a random time. It is a failure if a complete response is
-not that of `Model.predict`. Before the body of about half of the requests, the
-client waits for the interim response `100 Continue`, which shows that the
-server has accepted the request. It is also a failure if such a request has no
-complete response although the server was stopped with SIGTERM, or if the server
-does not end with status 0.
+not that of `Model.predict`.
+
+For about half of the requests, the client sends the body only after the interim
+response `100 Continue`, which shows that the server has accepted the request.
+After SIGTERM, it is also a failure if an accepted request has no complete
+response, or if the exit status of the server is not 0.
 """
 
 import argparse

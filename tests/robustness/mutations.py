@@ -128,7 +128,7 @@ def add_field(data: bytes, generator: random.Random) -> bytes:
 
 
 def line_ends(data: bytes, generator: random.Random) -> bytes:
-  """Changes all line ends, or one, to those of another system."""
+  """Changes one or all line ends to those of another system."""
   end = generator.choice([b'\r\n', b'\r', b'\n\r', b'\n'])
   if generator.random() < 0.5:
     return data.replace(b'\r\n', b'\n').replace(b'\n', end)

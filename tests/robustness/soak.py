@@ -1,4 +1,4 @@
-"""Measures the memory of a training that validates and saves for an hour.
+"""Measures the memory of a long training with many validations and checkpoints.
 
     python tests/robustness/soak.py --minutes=60 --folder=soak
 
@@ -39,7 +39,7 @@ def watch(
   seconds: float,
   share: float,
 ) -> list[tuple[float, float]]:
-  """Samples the memory of a process, which runs for a share of the time.
+  """Samples the memory of a process that runs for a share of the time.
 
   Returns:
     The time in seconds and the resident memory in MiB of each sample.
@@ -64,7 +64,7 @@ def watch(
 
 
 def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
-  """Returns the slope and the medians of the first and last quarter.
+  """Returns the medians of two quarters, the slope and the maximum.
 
   The samples during the warm-up are left out.
   """
@@ -98,11 +98,16 @@ def main(argv: list[str] | None = None) -> int:
   )
   parser.add_argument('--minutes', type=float, default=60)
   parser.add_argument(
-    '--share', type=float, default=0.3, help='share of a core'
+    '--share', type=float, default=0.3, help='share of the time'
   )
-  parser.add_argument('--folder', help='folder for the results; default: none')
   parser.add_argument(
-    '--most-growth', type=float, default=0.03, help='share of the memory'
+    '--folder', help='folder for the results; by default, they are deleted'
+  )
+  parser.add_argument(
+    '--most-growth',
+    type=float,
+    default=0.03,
+    help='maximum growth, as a share of the memory in the first quarter',
   )
   flags = parser.parse_args(argv)
   with tempfile.TemporaryDirectory() as temporary:

@@ -153,7 +153,7 @@ def command(tmp_path):
 def accepted(address, length):
   """Sends the headers of a question. Returns the connection.
 
-  The server has accepted the request, and waits for a body of this length.
+  The server has accepted the request, and waits for a body of `length` bytes.
   """
   port = int(address.rpartition(':')[2])
   connection = socket.create_connection(('127.0.0.1', port), 60)

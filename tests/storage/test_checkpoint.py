@@ -183,7 +183,7 @@ def test_a_checkpoint_of_another_run_is_not_used(folder, caplog):
     assert checkpoints.latest(TEMPLATE)[1] == metadata_of(1, 1)
   assert 'step 2 is of another run' in caplog.text
   with checkpoints_lib.Checkpoints(folder, writing=False) as checkpoints:
-    # Without a run, the run of a checkpoint is not checked.
+    # Without the argument `run`, the run of a checkpoint is not checked.
     assert checkpoints.latest(TEMPLATE)[1] == metadata_of(2, 1)
 
 
@@ -269,7 +269,7 @@ def remove_data(folder: pathlib.Path, step: int) -> None:
 
 
 def remove_everything(folder: pathlib.Path, step: int) -> None:
-  """Deletes all files and leaves the folders, like a kill during a deletion."""
+  """Deletes all files but no folders, as if a kill interrupted a deletion."""
   for path in files_of(folder, step):
     path.unlink()
 
@@ -331,7 +331,7 @@ def test_a_damaged_newest_checkpoint_is_skipped(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Removes the list of files, like a kill before the list is written."""
+  """Removes the list of files, as if a kill came before the list is written."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']
@@ -390,7 +390,8 @@ def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
   logger = logging.getLogger('asyncio')
   handler = logging.StreamHandler()
   logger.addHandler(handler)
-  orbax_noise.import_orbax.cache_clear()  # Installs its filters again.
+  # Clear the cache, so that the next call installs the filters again.
+  orbax_noise.import_orbax.cache_clear()
   orbax_noise.import_orbax()
   try:
     assert not leave_behind('Error reading "a" at local file "b"')
@@ -404,7 +405,7 @@ def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
 def test_every_flipped_byte_is_noticed_or_without_effect(
   folder, listed, places
 ):
-  """For some of these bytes, orbax alone silently returns wrong numbers."""
+  """Orbax alone silently returns wrong numbers if some of these bytes flip."""
   save(folder, (10, 10), (20, 10))
   if not listed:
     forget_files(folder, 20)
@@ -577,7 +578,7 @@ def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
     assert_same(state, state_of(3))
     assert 'step 9 is a renamed checkpoint of step 3' in caplog.text
     state, metadata = checkpoints.best(TEMPLATE)
-    assert metadata['step'] == 3  # The checkpoint of step 2 is not used as 1.
+    assert metadata['step'] == 3  # Step 2 is not used as step 1.
     assert 'step 1 is a renamed checkpoint of step 2' in caplog.text
   with checkpoints_lib.Checkpoints(tmp_path, writing=True) as checkpoints:
     checkpoints.latest(TEMPLATE)

@@ -238,7 +238,7 @@ def test_an_empty_checkpoints_folder_is_no_run(tmp_path):
 
 
 def test_the_config_is_written_last(tmp_path, monkeypatch):
-  """If creating the folder fails, it contains no run."""
+  """If creating the run fails, the folder contains no run."""
 
   def fail(*_, **__):
     raise OSError('disk full')
@@ -426,7 +426,8 @@ def test_settings_of_another_run(place):
   changed['train']['log_every_steps'] = 3
   path.write_text(json.dumps(changed))
   assert_same_data(place.data())
-  # With another number of heads, the parameters have the same shapes.
+  # Another number of heads must be detected, although the parameters keep their
+  # shapes.
   changed['model']['num_heads'] = 2
   path.write_text(json.dumps(changed))
   with pytest.raises(workdir.WorkdirError, match=r'config\.json: .*another'):

@@ -93,7 +93,7 @@ def assert_close(got, expected):
 
 
 def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
-  """Compares 2 processes x 4 devices and 1 x 8 with the devices of the test."""
+  """Compares 2 processes with 4 devices each, 1 with 8, and this process."""
   # The last batch has two rows, so several devices have none.
   data = small.random_graph(sizes=(41, 9, 9))
   runs = {'two': (2, 4), 'eight': (1, 8)}

@@ -1,4 +1,4 @@
-"""Tests that signals are recorded or raised, and that a second one exits."""
+"""Tests that signals are recorded or raised, and that a second signal exits."""
 
 import contextlib
 import gc
@@ -24,7 +24,7 @@ def send(number: int = signal.SIGTERM) -> None:
 
 @pytest.fixture(autouse=True)
 def default_sigint_handler():
-  """Restores the handler of SIGINT, which shells disable in the background."""
+  """Restores the handler of SIGINT: shells disable it for background jobs."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)
@@ -81,8 +81,8 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
 
   def work() -> None:
     with interruption.Watch() as watch, watch.at_once():
-      # The callback is set here. If it were set before, an automatic collection
-      # could send the signal while there is no handler.
+      # The callback is set only now. Earlier, a collection, which may start at
+      # any time, could have sent the signal while there was no handler.
       gc.callbacks[:] = [collected]
       gc.collect()
       noted.append(watch.received)
@@ -141,9 +141,9 @@ def test_outside_the_main_thread_nothing_is_changed():
   assert seen == before
 
 
-# The main thread waits outside Python, so no handler runs. XLA's compilation
-# does this, too. The process ends at the second signal, or some seconds after
-# the first signal if `at_once` is active.
+# The main thread waits in compiled code, as during a compilation by XLA, so no
+# Python handler runs. The process ends at the second signal, or some seconds
+# after the first signal if `at_once` is active.
 _WAITING = """
 import contextlib, os, signal, sys, threading, time
 from coke_jax.training import interruption

@@ -125,7 +125,10 @@ def test_other_data_are_refused(trained, change):
 
 
 def test_changed_data_files_are_refused(trained, tmp_path, caplog):
-  """A change raises an error or a warning. The files may also be missing."""
+  """If a file has changed, training stops and evaluation warns.
+
+  Missing files are accepted.
+  """
   folder, config = trained
   data = pathlib.Path(config.data.dir)
   before = (data / 'train.txt').read_bytes()
@@ -209,7 +212,7 @@ def test_output_can_replace_no_file_of_a_run(trained):
 
 
 def test_evaluation_needs_only_the_work_folder(trained):
-  """Moves the work folder away from the data, and uses a separate process."""
+  """Renames the work folder, and evaluates in a separate process."""
   folder, _ = trained
   before = json.loads((folder / 'results.json').read_text())
   moved = folder.parent / 'moved'

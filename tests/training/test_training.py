@@ -136,7 +136,8 @@ def test_steps_do_not_depend_on_how_they_are_spread_over_calls(rows):
 
 
 def test_a_few_triples_are_learned_exactly(tmp_path):
-  # Each head and relation has one tail. Each relation and tail has one head.
+  # Each pair of head and relation has one tail. Each pair of relation and tail
+  # has one head.
   train = np.array([[i, i % 3, (i + 1) % 9] for i in range(9)], np.int32)
   graph = dataclasses.replace(random_graph(), train=train, valid=train)
   config = small_config(
@@ -154,7 +155,7 @@ def test_a_few_triples_are_learned_exactly(tmp_path):
 
 
 def epoch_gradient(config, graph, params):
-  """Returns the summed gradient of an epoch, and the rows of the epoch."""
+  """Returns the summed gradient of an epoch, and the training set."""
   config.model.dropout = 0.0
   coke = tasks.build_model(config, graph.vocabulary)
   training_set = setup_lib.build_training_set(
@@ -203,7 +204,7 @@ def test_query_rows_have_the_gradient_of_instance_rows():
 
 
 def one_step(batch, config, graph, weight_per_row=1.0):
-  """Returns the change of the parameters in one step of gradient descent."""
+  """Returns the change of the parameters in one step, and the metrics."""
   coke = tasks.build_model(config, graph.vocabulary)
   state = parallel.replicate(train_state.init_state(coke, DESCENT, 0))
   before = leaves(state.params)
@@ -267,7 +268,7 @@ def test_weights_of_answers_scale_their_gradient():
     np.testing.assert_allclose(
       both, (0.25 * a + 3.0 * b) / (2 * 2.0), rtol=1e-4, atol=1e-6
     )
-  losses = [float(metric['loss'][0]) for _, metric in parts]  # of an answer
+  losses = [float(metric['loss'][0]) for _, metric in parts]  # per answer
   expected = (2 * 0.25 * losses[0] + 3.0 * losses[1]) / (2 * 0.25 + 3.0)
   assert float(metrics['loss'][0]) == pytest.approx(expected, rel=1e-5)
 

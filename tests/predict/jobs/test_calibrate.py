@@ -39,7 +39,7 @@ def candidates_by_hand(model, split):
 
 
 def binned(scores):
-  """Returns the lower ends of the bins that contain scores."""
+  """Returns the lower end of the bin of each score."""
   return np.floor(scores * 64 + 1e-6) / 64
 
 

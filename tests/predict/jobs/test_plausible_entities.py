@@ -1,4 +1,4 @@
-"""Compares the entities that new facts may contain with plain loops."""
+"""Compares `PlausibleEntities` with plain loops."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,15 @@ from coke_jax.predict.jobs import plausible_entities
 
 
 def by_hand(triples, relation, side):
-  """Returns the possible entities on a side (0: head, 2: tail), by a loop.
+  """Finds the entities that can be on one side of new facts of a relation.
+
+  Args:
+    triples: the known facts.
+    relation: the relation.
+    side: 0 for the head, 2 for the tail.
 
   Returns:
-    Entity -> probability of having the role.
+    Entity -> value, as `PlausibleEntities.heads` defines it.
   """
   roles = {
     (number, place): {t[place] for t in triples if t[1] == number}
@@ -67,7 +72,7 @@ def test_random_graphs(seed):
 
 
 def countries(without):
-  """Returns 30 countries, each with a capital and neighbors."""
+  """Returns 30 countries with neighbors, and a capital except in `without`."""
   names = [f'country {i:02}' for i in range(30)]
   names += [f'city {i:02}' for i in range(30)]
   words = small.labels(names, ['borders', 'capital'])
