@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-# The variable is read before any test runs, because some tests change it.
+# COKE_DATA_DIR is read before any test runs, because some tests change it.
 DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 # The programs run so briefly that compilation takes most of the time. The older

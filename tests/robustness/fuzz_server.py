@@ -2,7 +2,7 @@
 
     python tests/robustness/fuzz_server.py --requests=100000
 
-Clients send mutated bodies, wrong types, odd texts, wrong methods, paths to
+Clients send mutated bodies, wrong types, odd texts, wrong methods, paths of
 files outside the server's folder, broken headers and incomplete requests, mixed
 with valid questions. Each of the following is a failure:
 

@@ -71,7 +71,7 @@ def open_page(browser, running):
     return page
 
   def note(message):
-    # Chromium reports every response with an error status as an error.
+    # Chromium also reports responses with an error status, which are expected.
     if message.type in ('error', 'warning') and (
       'Failed to load resource' not in message.text
     ):

@@ -422,7 +422,7 @@ def test_labels_of_another_graph(place):
 def test_settings_of_another_run(place):
   path = place.folder / 'config.json'
   changed = settings().to_dict()
-  # This field may change, and so may the spaces in the file.
+  # This field and the spaces in the file may change.
   changed['train']['log_every_steps'] = 3
   path.write_text(json.dumps(changed))
   assert_same_data(place.data())
