@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import IO, Annotated, Any
 
 import fastapi
@@ -108,7 +108,7 @@ async def _answers(
 ) -> AsyncIterator[bytes]:
   """Yields the response in parts of several lines."""
   with body:
-    numbered = enumerate(iter(lambda: body.readline(limits.line_bytes), b''), 1)
+    numbered = enumerate(_lines(body, limits.line_bytes), 1)
     while True:
       part = [
         (number, _parse(line, served, limits.line_bytes))
@@ -133,11 +133,20 @@ async def _answers(
       )
 
 
+def _lines(body: IO[bytes], most: int) -> Iterator[bytes]:
+  """Yields the lines of a body. A line is cut off after `most` + 1 bytes."""
+  while line := body.readline(most + 1):
+    rest = line
+    while len(rest) == most + 1 and not rest.endswith(b'\n'):
+      rest = body.readline(most + 1)
+    yield line
+
+
 def _parse(
   line: bytes, served: served_lib.Served, most: int
 ) -> questions.Question | str:
   """Returns the question of a line, or the text of an error."""
-  if len(line) == most and not line.endswith(b'\n'):
+  if len(line) > most:
     return f'a line with more than {most:,} bytes'
   try:
     labels = json.loads(line.decode('utf-8'))

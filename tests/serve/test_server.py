@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 import coke_jax
-from coke_jax.serve import server
+from coke_jax.serve import limits, server
 from coke_jax.training import interruption
 
 TOKEN = 'a secret'
@@ -32,13 +32,18 @@ def model():
   return coke_jax.load(coke_jax.EXAMPLE_MODEL)
 
 
-def send(running, path, body=None, *, token=TOKEN, method=None):
+def send(running, path, body=None, *, token=TOKEN, method=None, kind='json'):
   """Returns the status and the content of a response."""
-  data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+  data = body
+  if kind == 'json' and not isinstance(body, bytes | None):
+    data = json.dumps(body)
   request = urllib.request.Request(
     running.address + path,
     data.encode() if isinstance(data, str) else data,
-    {'Content-Type': 'application/json', 'Authorization': f'Bearer {token}'},
+    {
+      'Content-Type': f'application/{kind}',
+      'Authorization': f'Bearer {token}',
+    },
     method=method,
   )
   try:
@@ -100,6 +105,30 @@ def test_labels_are_found_without_accents_and_case(running):
   status, text = send(running, '/v1/search?text=ASUNCION')
   assert status == 200
   assert json.loads(text)['labels'][0] == 'Asunción'
+
+
+@pytest.mark.parametrize('extra', [0, 1, 2, 70_000, 300_000])
+def test_json_lines_of_any_length_keep_their_numbers(running, extra):
+  question = json.dumps(QUESTION)
+  most = limits.Limits().line_bytes
+  # Spaces between the labels and the closing bracket are allowed in JSON.
+  padded = question[:-1].ljust(most - 2 + extra) + ']\n'
+  assert len(padded) == most + extra
+  status, text = send(
+    running,
+    '/v1/predict/lines',
+    f'{question}\n{padded}[]\n{question}\n',
+    kind='x-ndjson',
+  )
+  assert status == 200
+  found = [json.loads(line) for line in text.splitlines()]
+  assert [one['line'] for one in found] == [1, 2, 3, 4]
+  assert found[0]['answers'] == found[3]['answers']
+  assert 'expected an entity' in found[2]['error']
+  if extra:
+    assert found[1]['error'] == 'a line with more than 65,536 bytes'
+  else:
+    assert found[1]['answers'] == found[0]['answers']
 
 
 def test_the_page_and_the_health_need_no_token(running):
