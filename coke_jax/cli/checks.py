@@ -90,7 +90,7 @@ def split_relations(
 ) -> list[str] | None:
   """Splits the value of --relation at commas. Returns None if it is empty.
 
-  The label of a relation is not split, even if it contains a comma.
+  If the whole value is the label of a relation, it is not split.
   """
   if not relation:
     return None

@@ -140,7 +140,7 @@ class Adjacency:
   def _neighbors(
     self, entities: np.ndarray, relations: np.ndarray
   ) -> Iterator[np.ndarray]:
-    """Yields the sorted neighbors of each entity along one relation.
+    """Yields the sorted neighbors of each entity along a relation of its own.
 
     Args:
       entities: int32 [M], entity ids.

@@ -19,7 +19,8 @@ def assign(
   fact, and sometimes if there are only two or three folds. Then all training
   facts of this entity or relation are in no fold.
 
-  Equal facts, and (h, r, t) and (t, r, h), are in the same fold.
+  Equal facts are in the same fold. The facts (h, r, t) and (t, r, h) are also
+  in the same fold.
 
   Args:
     triples: int32 [N, 3], the facts of all splits.
@@ -47,8 +48,8 @@ def assign(
   order = order[learned[order]]
   elements = np.zeros((num_groups, 3), dtype=np.int64)
   elements[group] = _elements(triples)
-  # An element is an entity or a relation, as a number of `_elements`.
-  only_fold: dict[int, int] = {}  # element -> the first fold of its facts
+  # An element is the number that `_elements` gives to an entity or relation.
+  only_fold: dict[int, int] = {}  # element -> the fold of all its facts so far
   several: set[int] = set()  # the elements with facts in several folds
   for one in order.tolist():
     chosen = int(fold_of_group[one])

@@ -32,8 +32,8 @@ _NOTES = """\
 - Groups: the points of a group have the same colour. A group is a relation in
   the first map and a director in the second map.
 - Triples: `n of m` means that n of the m triples with the entity or with the
-  relations are drawn. The groups of the other triples have fewer than 5 triples
-  (first map) or 10 triples (second map).
+  relations are drawn. Groups of fewer than 5 triples (first map) or 10 triples
+  (second map) are not drawn.
 - Silhouette: a number from -1 to 1. It is above 0 if the states of a group are
   closer to each other than to the next group.
 - Joined: the silhouette if a relation and its inverse count as one group.

@@ -248,8 +248,9 @@ def run_table(records: Iterable[runs.Record]) -> str:
     note += '\nA `+` after a commit: some changes were not committed.\n'
   if any(record['wall_seconds'] is None for record in records):
     note += (
-      '\nSteps alone: another program began the training, so only the time of '
-      'the steps is known. The commit and the device are those at the end.\n'
+      '\nSteps alone: these scripts did not start the training, so only the '
+      'time of its steps is known. The commit and the device are those at its '
+      'end.\n'
     )
   return formats.markdown_table(header, map(_run_line, records)) + note
 

@@ -19,9 +19,10 @@ BUDGETS = {
   'which replaces every data set. This shows that the script runs. The numbers '
   "cannot be compared with the paper's",
   'cpu': 'about 45 minutes per model on two CPU cores (FB15k-237: 65). Models '
-  'have 3 blocks instead of 12 (path queries: 6) and for path queries half the '
-  "width. They are trained with `rows='query'`, a learning rate of 1e-3, less "
-  'dropout and label smoothing, and a small part of the epochs',
+  'have 3 blocks instead of 12. Models for path queries have 3 blocks '
+  "instead of 6, and half the width. Models are trained with `rows='query'`, "
+  'a learning rate of 1e-3, less dropout and label smoothing, and a small part '
+  'of the epochs',
   'paper': 'the settings of the paper or of its released implementation, with '
   'all epochs',
 }

@@ -227,7 +227,7 @@ def test_quoted_labels_are_noted(tmp_path):
     ('{folder}', {}, 'no file of train'),
     ('{folder}', {'test': [('a', 'r', 'b')]}, 'expected a file of train'),
     ('{folder}/a.xlsx', {}, 'pass the data frame to coke_jax'),
-    ('{folder}/a.csv', {'columns': (1, 2)}, 'three of them'),
+    ('{folder}/a.csv', {'columns': (1, 2)}, 'expected three different columns'),
     ('{folder}/a.csv', {'columns': (1, 2, 2)}, 'different columns'),
     ('{folder}/a.csv', {'format': 'xml'}, "format is 'xml'"),
     ('{folder}/a.csv', {'delimiter': '||'}, "delimiter is '||'"),

@@ -4,10 +4,10 @@
 
 Each run draws a graph and settings, and trains once undisturbed. Then the same
 training is started in another folder and killed (SIGKILL) or interrupted
-(SIGTERM, SIGINT) several times. Each signal is sent after a random time, or up
-to two seconds after the program begins or ends writing a checkpoint, a line of
-the log or another file. After the last start, the training runs to its end.
-Then parameters, metrics.jsonl and results.json must equal those of the
+(SIGTERM, SIGINT) several times. Some signals are sent after a random time. The
+others are sent up to two seconds after the program begins or finishes to write
+a file, such as a checkpoint. After the last start, the training runs to its
+end. Then parameters, metrics.jsonl and results.json must equal those of the
 undisturbed training.
 """
 
@@ -45,7 +45,7 @@ class Tally:
   """The signals sent and the failures found.
 
   Attributes:
-    kills: the number of SIGKILLs by the activity of the process.
+    kills: for each activity of the process, the number of SIGKILLs during it.
     stops: the number of SIGTERMs and of SIGINTs, by name.
     seconds_to_leave: the longest time from a SIGTERM or SIGINT to the exit.
     failures: descriptions of what went wrong.
@@ -122,7 +122,7 @@ MOMENTS = (
 
 
 def trace(work: pathlib.Path) -> tuple[int, list[str]]:
-  """Returns the parts of a work folder that the progress of a run changes."""
+  """Returns the parts of a work folder that change while a run progresses."""
   return size(work / 'metrics.jsonl'), sorted(names(work / 'checkpoints'))
 
 
