@@ -24,7 +24,7 @@ from coke_jax.predict import model as model_lib
 from coke_jax.predict.jobs import audit as audit_lib
 from coke_jax.predict.jobs import facts as facts_lib
 from coke_jax.storage import workdir as workdir_lib
-from coke_jax.training import run
+from coke_jax.training import interruption, run
 
 
 class CrossAuditError(errors.CokeError, ValueError):
@@ -113,7 +113,14 @@ def judges(
   for fold in range(folds):
     part = dataclasses.replace(data, train=data.train[fold_of_line != fold])
     trained = place / str(fold)
-    run.train_and_evaluate(files.config(), trained, split='valid', data=part)
+    try:
+      run.train_and_evaluate(files.config(), trained, split='valid', data=part)
+    except interruption.Interruption as stop:
+      raise interruption.Interruption(
+        stop.signal_number,
+        f'audit {files.folder} again with {folds} folds to continue with the '
+        f'training in {trained}',
+      ) from stop
     scorer = load.load(trained).predictor.scorer
     yield audit_lib.Judge(
       model.predictor.with_scorer(scorer), fold_of_fact == fold

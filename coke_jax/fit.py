@@ -11,7 +11,7 @@ from coke_jax import recipes
 from coke_jax.data import prepare as prepare_lib
 from coke_jax.predict import load as load_lib
 from coke_jax.predict import model as model_lib
-from coke_jax.training import run
+from coke_jax.training import budget, run
 
 
 def train(
@@ -53,6 +53,8 @@ def train(
     errors.CokeError: triples, settings or the work folder are unsuitable, or
       training diverged. The message states what was expected.
   """
+  if minutes:
+    budget.check_minutes(minutes)
   options = {'progress': True, **options}
   prepared = prepare_lib.prepare(triples, valid=valid, test=test, **options)
   graph = prepared.graph

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import ml_collections
 
@@ -190,7 +191,15 @@ def build_model(
     vocabulary: the labels of the data set.
     max_length: maximum number of tokens in a sequence, see `Task.max_length`.
       Default: 3, the length of triples.
+
+  Raises:
+    config.ConfigError: JAX computes with 64 bits.
   """
+  if jax.config.read('jax_enable_x64'):
+    raise config_lib.ConfigError(
+      'jax_enable_x64 (JAX_ENABLE_X64) is on: expected off, because models '
+      'have parameters of 32 bits'
+    )
   settings = config.model
   member = encoder.CoKE(
     num_entities=vocabulary.num_entities,

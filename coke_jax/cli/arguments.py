@@ -8,7 +8,9 @@ import signal
 import sys
 from collections.abc import Iterator
 
+import ml_collections
 from absl import flags
+from ml_collections import config_flags
 
 from coke_jax import builtin_configs, errors
 from coke_jax import config as config_lib
@@ -18,7 +20,7 @@ from coke_jax.storage import workdir as workdir_lib
 
 _OVERRIDE = re.compile(r'--?config\.([^=]+)')
 _CONFIG_FILE = re.compile(r'--?config(=|$)')
-_WORKDIR = re.compile(r'--?workdir(?:=(.*))?$')
+_WORKDIR = re.compile(r'--?workdir(?:=(.*))?', re.DOTALL)
 _DELIMITER = re.compile(
   r'(--?config\.data\.(?:relation_)?delimiter)(?:=(.*))?', re.DOTALL
 )
@@ -57,7 +59,7 @@ def prepare(argv: list[str]) -> list[str]:
       if value is not None:
         argument = f'{match[1]}={flags_lib.unescape(value)}'
     rest.append(argument)
-    if match := _WORKDIR.match(argument):
+    if match := _WORKDIR.fullmatch(argument):
       saved = match[1]
       if saved is None and arguments:
         saved = arguments[0]
@@ -88,19 +90,43 @@ def parse_flags(argv: list[str]) -> list[str]:
   if problems:
     sys.exit(fail('\n'.join(problems)))
   try:
-    return flags.FLAGS(argv)
+    rest = flags.FLAGS(argv)
+    _check_config()
+    return rest
   except flags.Error as error:
     text = str(error)
+    if 'Traceback' in text:  # of a config file
+      text = f'{_config_of(argv)}: cannot be read: {text.splitlines()[-1]}'
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += (
         '\nexpected --config=<name or file>, or --workdir of an existing run '
-        '(--config=own_graph suits graphs of up to ten thousand entities)'
+        '(--config=own_graph suits graphs of up to ten thousand entities). '
+        'Without --config, the settings cannot be changed'
       )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
   except errors.CokeError as error:  # Raised by a config file.
     sys.exit(fail(str(error)))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
-    sys.exit(fail(f'--config: a value is not valid: {error}'))
+    sys.exit(fail(f'{_config_of(argv)}: a value is not valid: {error}'))
+  except Exception as error:  # A config file is a program.
+    kind = type(error).__name__
+    sys.exit(fail(f'{_config_of(argv)}: cannot be read: {kind}: {error}'))
+
+
+def _config_of(argv: list[str]) -> str:
+  """Returns the argument for the config file, for an error message."""
+  return next(filter(_CONFIG_FILE.match, argv), '--config')
+
+
+def _check_config() -> None:
+  """Raises ConfigError if `get_config` of the config file returns no config."""
+  flag = flags.FLAGS['config']
+  if flag.present and not isinstance(flag.value, ml_collections.ConfigDict):
+    raise config_lib.ConfigError(
+      f'--config={config_flags.get_config_filename(flag)}: get_config() '
+      f'returned {type(flag.value).__name__}: expected a ConfigDict of '
+      'ml_collections'
+    )
 
 
 @contextlib.contextmanager

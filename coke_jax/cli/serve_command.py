@@ -60,4 +60,6 @@ def _token(path: str) -> str:
     raise ServeError(f'--token-file={path}: cannot be read: {error}') from error
   if not token:
     raise ServeError(f'--token-file={path}: is empty: expected a token')
+  if len(token.splitlines()) > 1:
+    raise ServeError(f'--token-file={path}: expected one token in one line')
   return token

@@ -50,7 +50,8 @@ def expand(
     raise flags.FlagError(f'--mode cannot be used with the command {word}')
   expanded = [program, f'--mode={word}']
   flag = commands[word].positional
-  if flag and rest and not rest[0].startswith('-'):
+  # A single dash is standard input.
+  if flag and rest and (rest[0] == '-' or not rest[0].startswith('-')):
     expanded.append(f'--{flag}={rest.pop(0)}')
   return [*expanded, *rest]
 

@@ -9,7 +9,7 @@ from coke_jax import config as config_lib
 from coke_jax import hosts, recipes
 from coke_jax.cli import arguments, host_flags
 from coke_jax.data import prepare
-from coke_jax.training import run
+from coke_jax.training import budget, run
 
 
 def train(
@@ -65,6 +65,8 @@ def _train(
       raise config_lib.ConfigError(arguments.missing_config(workdir, expected))
     run.train_and_evaluate(config, workdir, split=split, minutes=minutes)
     return
+  if minutes:
+    budget.check_minutes(minutes)
   prepared = prepare.prepare(data, progress=True)
   print(prepared.to_text(counts=False))  # The training prints the counts.
   graph = prepared.graph

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def prepare(
   duplicates: str = 'drop',
   overwrite: bool = False,
   name: str = '',
-  columns: Sequence[str | int] = (),
+  columns: str | Sequence[str | int] = (),
   progress: bool = False,
   **options: Any,
 ) -> Prepared:
@@ -143,7 +143,8 @@ def prepare(
     overwrite: whether to replace the files of an earlier preparation in
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
-    columns: the columns of head, relation and tail: names, or positions from 1.
+    columns: the columns of head, relation and tail: names, or positions from 1,
+      as a sequence or as a text with commas. Default: they are found.
     progress: whether to show a progress bar while a source is read. Default:
       False.
     **options: the other fields of `formats.options.Options`: `format`,
@@ -169,7 +170,7 @@ def prepare(
       f'unknown options of prepare: {", ".join(sorted(unknown))}: expected '
       f'only {", ".join(sorted(fields))}'
     )
-  chosen = options_lib.Options(columns=tuple(map(str, columns)), **options)
+  chosen = options_lib.Options(columns=_columns(columns), **options)
   shares = splitting.Shares(valid_share, test_share, seed, keep_together)
   parts = reading.find_parts(source, valid, test, chosen)
   if output is not None:
@@ -191,6 +192,17 @@ def prepare(
   if output is not None:
     prepared.write(output, overwrite=overwrite)
   return prepared
+
+
+def _columns(columns: Any) -> tuple[str, ...]:
+  """Returns the names or positions of columns as texts."""
+  if isinstance(columns, str):
+    columns = columns.split(',') if columns else ()
+  if not isinstance(columns, Iterable):
+    raise text_files.DataError(
+      f'columns is {columns!r}: expected three names, or positions from 1'
+    )
+  return tuple(map(str, columns))
 
 
 def _split(

@@ -49,9 +49,14 @@ def find_parts(
     the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: there is no such file, folder or data set, a folder
-      contains no file of train, or `valid` or `test` is given besides a folder.
+    text_files.DataError: the source is None, there is no such file, folder or
+      data set, a folder contains no file of train, or `valid` or `test` is
+      given besides a folder.
   """
+  if source is None:
+    raise text_files.DataError(
+      'the source is None: expected triples, such as a file or a data frame'
+    )
   if isinstance(source, str) and not os.path.exists(source):
     if source not in benchmarks.names():
       raise text_files.DataError(

@@ -33,18 +33,20 @@ class Shares:
 
   def __post_init__(self) -> None:
     for name in ('valid', 'test'):
-      if not 0 <= getattr(self, name) < 1:
+      share = getattr(self, name)
+      if not isinstance(share, int | float) or not 0 <= share < 1:
         raise text_files.DataError(
-          f'share of {name} is {getattr(self, name)}: expected at least 0 and '
-          'less than 1'
+          f'share of {name} is {share!r}: expected at least 0 and less than 1'
         )
     if self.valid + self.test >= 1:
       raise text_files.DataError(
         f'shares of valid and test are {self.valid} and {self.test}: expected '
         'a sum of less than 1, so that triples are left for train'
       )
-    if self.seed < 0:
-      raise text_files.DataError(f'seed is {self.seed}: expected at least 0')
+    if not isinstance(self.seed, int | np.integer) or self.seed < 0:
+      raise text_files.DataError(
+        f'seed is {self.seed!r}: expected a whole number of at least 0'
+      )
     if self.keep_together not in TOGETHER:
       raise text_files.DataError(
         f'keep_together is {self.keep_together!r}: expected one of '

@@ -73,6 +73,11 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     errors.CokeError: see the errors of `load`.
   """
   parallel.check_process()
+  if pathlib.Path(folder).is_file():
+    raise workdir_lib.WorkdirError(
+      f'{folder}: is a file: expected a work folder, or the folder of an '
+      'exported model'
+    )
   if export.is_export(folder):
     config, data, params, step = export.read(folder)
     task = tasks.make_task(config, data)

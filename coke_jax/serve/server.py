@@ -47,6 +47,11 @@ class Options:
   reload_seconds: float = 10.0
   warm_up: bool = True
 
+  def __post_init__(self) -> None:
+    """Raises ServerError if the port is not valid."""
+    if not 0 <= self.port < 1 << 16:
+      raise ServerError(f'port is {self.port}: expected 0 to {(1 << 16) - 1}')
+
   @property
   def is_local(self) -> bool:
     """Whether only programs on this machine can connect."""

@@ -67,7 +67,16 @@ def _silence_late_errors() -> None:
       hook(unraisable)
 
   sys.unraisablehook = without_closed_loops
+  logging.getLogger('absl').addFilter(_is_not_of_thread)
   logging.getLogger('asyncio').addFilter(_is_not_tensorstore)
+
+
+def _is_not_of_thread(record: logging.LogRecord) -> bool:
+  """Returns False for orbax's messages about errors in its threads.
+
+  A thread can log its error after `silenced` has ended.
+  """
+  return '_SignalingThread' not in str(record.msg)
 
 
 def _is_not_tensorstore(record: logging.LogRecord) -> bool:

@@ -7,6 +7,7 @@ by side, see `model.ensemble`.
 """
 
 import dataclasses
+import math
 import time
 
 import jax
@@ -78,8 +79,7 @@ def choose(
     config.ConfigError: the time is not positive, or there is no time left for a
       step after the measurement.
   """
-  if not minutes > 0:
-    raise config_lib.ConfigError(f'minutes is {minutes:g}: expected above 0')
+  check_minutes(minutes)
   started = time.monotonic() if started is None else started
   config = config.copy_and_resolve_references()
   config.model.num_members = 1  # The times are those of one member.
@@ -117,6 +117,14 @@ def choose(
     f'member{"s" if members > 1 else ""} for {minutes:g} minutes'
   )
   return Choice(config, step_seconds, evaluation, reason)
+
+
+def check_minutes(minutes: float) -> None:
+  """Raises ConfigError unless a time is a positive number of minutes."""
+  if not 0 < minutes < math.inf:
+    raise config_lib.ConfigError(
+      f'minutes is {minutes:g}: expected a number above 0'
+    )
 
 
 def adopt(

@@ -61,6 +61,8 @@ def train_and_evaluate(
     raise config_lib.ConfigError(
       f'split is {split!r}: expected train, valid or test'
     )
+  if minutes:
+    budget.check_minutes(minutes)
   files = workdir_lib.Workdir(workdir)
   exists, sources = False, {}
   with contextlib.ExitStack() as stack:

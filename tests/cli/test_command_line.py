@@ -113,6 +113,13 @@ MISTAKES = {
   'folder as config': ['--config={folder}'],
   'not a config': ['--config={folder}/empty.py'],
   'config fails': ['--config={folder}/fails.py'],
+  'config without return': ['--config={folder}/nothing.py'],
+  'config is a dictionary': ['--config={folder}/dictionary.py'],
+  'config with a syntax error': ['--config={folder}/syntax.py'],
+  'config that imports': ['--config={folder}/imports.py'],
+  'infinite minutes': [f'--config={UMLS}', '--minutes=inf'],
+  'two tokens': ['serve', '{model}', '--token-file={folder}/tokens'],
+  'large port': ['serve', '{model}', '--port=70000'],
   'unknown flag': [f'--config={UMLS}', '--wrkdir=x'],
   'unknown mode': [f'--config={UMLS}', '--mode=trian'],
   'unexpected argument': [f'--config={UMLS}', 'train'],
@@ -134,6 +141,7 @@ MISTAKES = {
   'evaluate untrained': ['--mode=evaluate', '--workdir={folder}/run'],
   'evaluate untrained, apart': ['--mode=evaluate', '--workdir', '{folder}/run'],
   'colon': ['--mode=evaluate', '--workdir={folder}/a:b c'],
+  'line end': ['--mode=evaluate', '--workdir={folder}/a\nb'],
   'runtime override': [
     '--mode=evaluate',
     '--workdir={folder}/run',
@@ -283,7 +291,7 @@ class Outcome(NamedTuple):
 def folder(tmp_path_factory):
   """Creates untrained work folders, input files and bad config files."""
   made = tmp_path_factory.mktemp('command_line')
-  for name in ('run', 'a:b c', 'damaged'):
+  for name in ('run', 'a:b c', 'a\nb', 'damaged'):
     small.create_workdir(made / name, small.config(data={'name': 'mine'}))
   (made / 'damaged' / 'config.json').write_text('{"train": ')
   (made / 'empty').mkdir()
@@ -295,7 +303,15 @@ def folder(tmp_path_factory):
   )
   (made / 'bytes.tsv').write_bytes(b'France\tborders\t?\nFr\xff\tborders\t?\n')
   (made / 'empty.py').write_text('')
-  (made / 'fails.py').write_text('def get_config():\n  return {}["key"]\n')
+  (made / 'tokens').write_text('a\nb\n')
+  for name, text in (
+    ('fails', 'return {}["key"]'),
+    ('nothing', 'return None'),
+    ('dictionary', 'return {}'),
+    ('syntax', 'return ('),
+    ('imports', 'import no_such_module'),
+  ):
+    (made / f'{name}.py').write_text(f'def get_config():\n  {text}\n')
   return made
 
 
@@ -373,7 +389,14 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('missing config, override', ['nowhere.py', 'no such file']),
     ('folder as config', ['{folder}']),
     ('not a config', ['get_config']),
-    ('config fails', ['key']),
+    ('config fails', ['fails.py', 'key']),
+    ('config without return', ['nothing.py', 'NoneType', 'ConfigDict']),
+    ('config is a dictionary', ['dictionary.py', 'dict', 'ConfigDict']),
+    ('config with a syntax error', ['syntax.py', 'line 2']),
+    ('config that imports', ['imports.py', 'no_such_module']),
+    ('infinite minutes', ['minutes is inf']),
+    ('two tokens', ['{folder}/tokens', 'one token']),
+    ('large port', ['port is 70000', '65535']),
     ('unknown flag', ['wrkdir', 'workdir']),
     ('unknown mode', ['trian', 'train', 'evaluate']),
     ('unknown command', ['predcit', 'did you mean predict?', '--help']),
@@ -390,6 +413,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('evaluate untrained', ['{folder}/run', 'no checkpoint yet']),
     ('evaluate untrained, apart', ['{folder}/run', 'no checkpoint yet']),
     ('colon', ['{folder}/a:b c', 'no checkpoint yet']),
+    ('line end', ['{folder}/a\nb', 'no checkpoint yet']),
     ('runtime override', ['no checkpoint yet']),
     ('other settings', ['train.seed is 9: expected 0']),
     ('other config', ["data.name is 'UMLS': expected 'mine'"]),

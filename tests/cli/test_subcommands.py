@@ -35,6 +35,7 @@ def expand(*typed):
     ('predict runs/x --top=3', '--mode=predict --workdir=runs/x --top=3'),
     ('train facts.csv', '--mode=train --data=facts.csv'),
     ('prepare a.nt --output=b', '--mode=prepare --input=a.nt --output=b'),
+    ('prepare - --output=b', '--mode=prepare --input=- --output=b'),
     ('predict runs/x runs/y', '--mode=predict --workdir=runs/x runs/y'),
     ('sample-paths x', '--mode=sample-paths x'),
     ('completion zsh', '--mode=completion --shell=zsh'),

@@ -443,6 +443,20 @@ def test_loading_errors_name_what_is_missing(tmp_path):
   small.create_workdir(tmp_path / 'new')
   with pytest.raises(Exception, match='no checkpoint yet'):
     coke_jax.load(tmp_path / 'new')
+  (tmp_path / 'model.zip').write_bytes(b'')
+  with pytest.raises(workdir.WorkdirError, match=r'model\.zip: is a file'):
+    coke_jax.load(tmp_path / 'model.zip')
+
+
+def test_numbers_of_64_bits_are_refused():
+  jax.config.update('jax_enable_x64', True)
+  try:
+    with pytest.raises(coke_jax.CokeError, match='JAX_ENABLE_X64'):
+      coke_jax.load(coke_jax.EXAMPLE_MODEL)
+    with pytest.raises(coke_jax.CokeError, match='JAX_ENABLE_X64'):
+      coke_jax.train([('a', 'r', 'b')], progress=False)
+  finally:
+    jax.config.update('jax_enable_x64', False)
 
 
 @pytest.mark.parametrize(
