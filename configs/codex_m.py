@@ -2,22 +2,20 @@
 
 python -m coke_jax.main --config=configs/codex_m.py
 
-The paper does not use this graph. The setting is an untuned starting point with
-values between the paper's settings for other graphs. Time and metrics have not
-been measured. The graph is downloaded from https://github.com/tsafavi/codex.
+The model has one block. The training took 46 minutes on one core, while other
+programs ran on the other core. Test split: MRR .334, hits@1/3/10
+.257/.366/.480. The settings go beyond the paper; see docs/learning.md. The
+graph is downloaded from https://github.com/tsafavi/codex.
 """
 
 import ml_collections
 
-from coke_jax import config as config_lib
+from coke_jax import recipes
 
 
 def get_config() -> ml_collections.ConfigDict:
-  config = config_lib.default_config()
+  config = recipes.one_block_of_many_entities()
   config.data.name = 'CoDEx-M'
-  config.model.num_layers = 6
-  config.model.dropout = 0.3
-  config.train.target_mass = 0.5
-  config.train.num_epochs = 200
-  config.train.validate_every_epochs = 10
+  config.train.num_epochs = 70.0
+  config.train.validate_every_epochs = 10.0
   return config

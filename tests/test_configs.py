@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 # Name of the config -> data set and millions of parameters. The numbers for
 # FB15k, WN18, FB15k-237 and WN18RR are those of the paper.
 CONFIGS = {
-  'codex_m': ('CoDEx-M', 7.63),
+  'codex_m': ('CoDEx-M', 4.96),
   'codex_s': ('CoDEx-S', 6.57),
   'countries': ('countries', 2.05),
   'countries_paths': ('countries', 1.04),
@@ -35,7 +35,7 @@ CONFIGS = {
   'wikidata5m': ('Wikidata5M', 593.11),
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
-  'wn18rr_cpu': ('WN18RR', 21.03),
+  'wn18rr_cpu': ('WN18RR', 42.06),
 }
 # Name of the config -> number of blocks, dropout, target mass and epochs. The
 # values for path queries are from the authors' implementation, all others are
