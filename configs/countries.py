@@ -15,6 +15,7 @@ from coke_jax import recipes
 def get_config() -> ml_collections.ConfigDict:
   config = recipes.one_block()
   config.data.name = 'countries'
-  config.train.num_epochs = 40.0
+  config.model.num_members = 2
+  config.train.num_epochs = 25.0
   config.train.validate_every_epochs = 5.0
   return config

@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 CONFIGS = {
   'codex_m': ('CoDEx-M', 4.96),
   'codex_s': ('CoDEx-S', 6.57),
-  'countries': ('countries', 2.05),
+  'countries': ('countries', 4.09),
   'countries_paths': ('countries', 1.04),
   'example': ('countries', 0.49),
   'fb15k': ('FB15k', 10.58),
