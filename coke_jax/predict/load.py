@@ -73,17 +73,17 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     errors.CokeError: see the errors of `load`.
   """
   parallel.check_process()
-  if pathlib.Path(folder).is_file():
-    raise workdir_lib.WorkdirError(
-      f'{folder}: is a file: expected a work folder, or the folder of an '
-      'exported model'
-    )
   if export.is_export(folder):
     config, data, params, step = export.read(folder)
     task = tasks.make_task(config, data)
     model = tasks.build_model(config, data.vocabulary, task.max_length)
   else:
     workdir = workdir_lib.Workdir(folder)
+    if not workdir.exists and workdir.folder.is_file():
+      raise workdir_lib.WorkdirError(
+        f'{folder}: is a file: expected a work folder, or the folder of an '
+        'exported model'
+      )
     config = workdir.config()
     task = tasks.make_task(config, workdir.data())
     model = tasks.build_model(config, task.data.vocabulary, task.max_length)

@@ -473,7 +473,7 @@ def test_a_missing_split_file_is_an_error(tmp_path, split):
   with pytest.raises(text_files.DataError) as caught:
     text_files.find_split(tmp_path, split)
   assert str(tmp_path) in str(caught.value)
-  assert f'no {split} file' in str(caught.value)
+  assert f'no file of {split}' in str(caught.value)
   assert '.txt' in str(caught.value)
 
 

@@ -211,7 +211,7 @@ def test_an_empty_train_file_is_an_error(tmp_path):
 def test_a_missing_split_is_an_error(tmp_path, missing):
   small.write_splits(tmp_path, train=TRAIN)
   (tmp_path / f'{missing}.txt').unlink()
-  with pytest.raises(text_files.DataError, match=f'no {missing} file'):
+  with pytest.raises(text_files.DataError, match=f'no file of {missing}'):
     triple_files.read_graph(tmp_path, 'x', LAYOUT)
 
 
