@@ -242,12 +242,12 @@ class Trainer:
 
   def _saved_steps(self) -> str:
     """Returns a sentence that states where the training will continue."""
-    steps = self._checkpoints.steps() if hosts.is_main() else []
+    if not hosts.is_main():
+      return 'process 0 states how to continue'
+    steps = self._checkpoints.steps()
     place = f'step {steps[0]:,}' if steps else 'the start'
-    return (
-      f'train again with {self.workdir.folder} to continue from {place} of '
-      f'{self.setup.num_steps:,}'
-    )
+    again = f'train again with {self.workdir.folder} to continue'
+    return f'{again} from {place} of {self.setup.num_steps:,}'
 
   def _validate(self) -> None:
     """Ranks the valid split and updates the metadata of this step's checkpoint.
