@@ -98,7 +98,7 @@ def prepare(
     input,
     folder,
     format='' if input_format == 'auto' else input_format,
-    columns=columns.split(',') if columns else (),
+    columns=columns,
     delimiter=flags.unescape(column_delimiter),
     quote=quote,
     header=header,

@@ -52,8 +52,7 @@ def line_chart(
     lines: the lines. At least one of them has a value.
     x_label: the name of the horizontal axis.
     description: a text for readers who do not see the chart.
-    y_range: the interval that the vertical axis covers. Default: from the
-      smallest to the largest value.
+    y_range: the interval that the vertical axis covers. Default: all values.
     mark: the position of a dotted vertical line. Default: none.
     note: a text beside the title.
     shape: a class of the style sheet: `wide`, `half` or `square`.

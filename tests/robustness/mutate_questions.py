@@ -9,15 +9,12 @@ package, reads the same questions. Both must accept the same lines, with the
 same labels, and refuse the same lines.
 """
 
-import argparse
-import collections
 import contextlib
 import io
 import pathlib
 import random
 import re
 import sys
-import tempfile
 from unittest import mock
 
 import mutations
@@ -195,34 +192,5 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   return 'errors and questions' if accepted else 'errors', ''
 
 
-def main(argv: list[str] | None = None) -> int:
-  """Tries random inputs. Returns 1 if any is misread."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
-  parser.add_argument('--inputs', type=int, default=40_000)
-  parser.add_argument('--seed', type=int, default=0)
-  flags = parser.parse_args(argv)
-  outcomes: collections.Counter[str] = collections.Counter()
-  failures = []
-  with tempfile.TemporaryDirectory() as temporary:
-    for number in range(flags.inputs):
-      generator = random.Random(f'{flags.seed} {number}')
-      try:
-        outcome, wrong = trial(pathlib.Path(temporary), generator)
-      except Exception as error:
-        outcome, wrong = 'crash', f'{type(error).__name__}: {error}'
-      outcomes[outcome] += 1
-      if wrong:
-        failures.append(f'input {number}: {wrong[:2000]}')
-        print(failures[-1], flush=True)
-  print(
-    f'{flags.inputs:,} mutated inputs: '
-    + ', '.join(f'{n:,} {name}' for name, n in outcomes.most_common())
-    + f'; {len(failures):,} misread'
-  )
-  return bool(failures)
-
-
 if __name__ == '__main__':
-  sys.exit(main())
+  sys.exit(mutations.run(trial, __doc__))

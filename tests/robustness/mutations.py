@@ -1,17 +1,22 @@
-"""Mutates text files, and splits them into lines with a strict parser.
+"""Mutates text files, splits them into lines strictly, and runs trials.
 
 The code shares nothing with the package.
 """
 
+import argparse
 import bz2
+import collections
 import contextlib
 import gzip
 import lzma
+import pathlib
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 
 _MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _MOST_BYTES = 1 << 20
+Trial = Callable[[pathlib.Path, random.Random], tuple[str, str]]
 LABELS = (
   'a', 'b', 'NA', 'nan', 'null', '007', '1e5', ' around ', '"quoted"', "it's",
   '#comment', '\\N', 'back\\tslash', 'Zürich', 'Zu\u0308rich', '東京', '🂡',
@@ -189,3 +194,43 @@ def mutate(data: bytes, generator: random.Random) -> bytes:
     kinds = _RARE if generator.random() < _RARELY else _COMMON
     data = generator.choice(kinds)(data, generator)
   return data
+
+
+def run(trial: Trial, description: str, argv: list[str] | None = None) -> int:
+  """Tries random inputs, and prints the outcomes.
+
+  Args:
+    trial: reads one mutated input in a folder. Returns its outcome, and a
+      description of what is wrong with this outcome, or an empty text.
+    description: the help text of the script.
+    argv: the command line. Default: that of the process.
+
+  Returns:
+    1 if an input was misread, otherwise 0.
+  """
+  parser = argparse.ArgumentParser(
+    description=description,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument('--inputs', type=int, default=40_000)
+  parser.add_argument('--seed', type=int, default=0)
+  flags = parser.parse_args(argv)
+  outcomes: collections.Counter[str] = collections.Counter()
+  failures = []
+  with tempfile.TemporaryDirectory() as temporary:
+    for number in range(flags.inputs):
+      generator = random.Random(f'{flags.seed} {number}')
+      try:
+        outcome, wrong = trial(pathlib.Path(temporary), generator)
+      except Exception as error:
+        outcome, wrong = 'crash', f'{type(error).__name__}: {error}'
+      outcomes[outcome] += 1
+      if wrong:
+        failures.append(f'input {number}: {wrong[:2000]}')
+        print(failures[-1], flush=True)
+  print(
+    f'{flags.inputs:,} mutated inputs: '
+    + ', '.join(f'{n:,} {name}' for name, n in outcomes.most_common())
+    + f'; {len(failures):,} misread'
+  )
+  return bool(failures)
