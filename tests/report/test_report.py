@@ -36,7 +36,7 @@ HOSTILE = (
 )
 ENTITIES = (*HOSTILE, *(f'e{i:02}' for i in range(9)))
 RELATIONS = ('<b onclick="alert(5)">likes</b>', 'near')
-SETTINGS = {'train': {'num_epochs': 2}, 'model': {'num_members': 2}}
+SETTINGS = {'train': {'num_epochs': 2}}
 
 
 def triples() -> graph.KnowledgeGraph:
@@ -49,7 +49,8 @@ def triples() -> graph.KnowledgeGraph:
 def triple_run(tmp_path_factory):
   """Returns the work folder of a finished run with hostile labels."""
   folder = tmp_path_factory.mktemp('triples') / "it's <here>"
-  run.train_and_evaluate(small.config(**SETTINGS), folder, data=triples())
+  config = small.config(**SETTINGS, model={'num_members': 2})
+  run.train_and_evaluate(config, folder, data=triples())
   return folder
 
 
