@@ -1,0 +1,194 @@
+"""Tests a server under load: full queues, joined batches and time limits."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+import time
+
+import http_client
+import pytest
+
+import coke_jax
+from coke_jax.serve import limits as limits_lib
+from coke_jax.serve import server
+
+WAITING = 6
+PATIENCE = 60.0  # seconds, on a busy machine
+QUESTIONS = [
+  (country, relation, '?')
+  for country in ('Kenya', 'France', 'Peru')
+  for relation in ('region', 'borders')
+]
+
+
+@contextlib.contextmanager
+def serving(**limits):
+  options = server.Options(port=0, warm_up=False)
+  with server.Server(
+    coke_jax.EXAMPLE_MODEL, options, limits_lib.Limits(**limits)
+  ) as running:
+    yield running
+
+
+@contextlib.contextmanager
+def occupied(running):
+  """Occupies the thread that runs requests with a job."""
+  started, released = threading.Event(), threading.Event()
+
+  def job(_):
+    started.set()
+    assert released.wait(PATIENCE)
+
+  def run():
+    with contextlib.suppress(limits_lib.TimeLimitError):
+      asyncio.run(running.engine.run_job(running.engine.served, job))
+
+  thread = threading.Thread(target=run)
+  thread.start()
+  assert started.wait(PATIENCE)
+  try:
+    yield
+  finally:
+    released.set()
+    thread.join()
+
+
+def ask(running, *questions, top=3):
+  return http_client.exchange(
+    running.address, '/v1/predict', {'questions': questions, 'top': top}
+  )
+
+
+def wait_for(condition):
+  end = time.monotonic() + PATIENCE
+  while not condition():
+    assert time.monotonic() < end, 'the condition never became true'
+    time.sleep(0.01)
+
+
+def growth(before, after, name):
+  return after[name] - before.get(name, 0)
+
+
+@pytest.fixture(scope='module')
+def running():
+  with serving(waiting=WAITING, waiting_jobs=1) as started:
+    yield started
+
+
+@pytest.fixture(scope='module')
+def expected():
+  model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
+  answers = model.predict(QUESTIONS, top=3)
+  return [[one.label for one in some] for some in answers]
+
+
+def test_waiting_requests_are_joined_and_further_ones_refused(
+  running, expected
+):
+  before = http_client.metrics(running.address)
+  with concurrent.futures.ThreadPoolExecutor(WAITING) as pool:
+    with occupied(running):
+      waiting = [pool.submit(ask, running, one) for one in QUESTIONS]
+      wait_for(
+        lambda: (
+          http_client.metrics(running.address)['coke_waiting_questions']
+          == WAITING
+        )
+      )
+      refused = ask(running, QUESTIONS[0])
+    answered = [one.result() for one in waiting]
+  assert refused.status == 503
+  assert refused.headers['Retry-After'] == '1'
+  assert refused.json() == {
+    'error': f'{WAITING} questions are waiting: try again later'
+  }
+  assert [one.status for one in answered] == [200] * WAITING
+  assert [
+    [answer['label'] for answer in one.json()['answers'][0]] for one in answered
+  ] == expected
+  after = http_client.metrics(running.address)
+  assert after['coke_waiting_questions'] == 0
+  for name, number in {
+    'coke_batch_requests_count': 1,
+    'coke_batch_requests_sum': WAITING,
+    'coke_batch_requests_bucket 4.0': 0,
+    'coke_batch_requests_bucket 8.0': 1,
+    'coke_batch_questions_sum': WAITING,
+    'coke_batch_seconds_count': 1,
+    'coke_requests_total /v1/predict 200': WAITING,
+    'coke_requests_total /v1/predict 503': 1,
+  }.items():
+    assert growth(before, after, name) == number, name
+
+
+def test_a_request_with_more_questions_than_can_wait_is_refused(running):
+  refused = ask(running, *QUESTIONS, QUESTIONS[0])
+  assert refused.status == 503
+  assert refused.headers['Retry-After'] == '1'
+
+
+def test_long_requests_that_wait_are_limited(running):
+  def similar():
+    return http_client.exchange(
+      running.address, '/v1/similar', {'entity': 'Kenya', 'top': 1}
+    )
+
+  with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with occupied(running):
+      both = [pool.submit(similar) for _ in range(2)]
+      done, _ = concurrent.futures.wait(
+        both, PATIENCE, concurrent.futures.FIRST_COMPLETED
+      )
+      (refused,) = done
+    statuses = sorted(one.result().status for one in both)
+  assert statuses == [200, 503]
+  assert refused.result().json() == {
+    'error': '1 long requests are waiting: try again later'
+  }
+  assert refused.result().headers['Retry-After'] == '1'
+
+
+def test_metrics_count_requests_and_describe_the_model(running):
+  ask(running, QUESTIONS[0])
+  before = http_client.metrics(running.address)
+  for _ in range(3):
+    assert ask(running, *QUESTIONS[:2]).status == 200
+  assert ask(running, ('no such entity', 'region', '?')).status == 422
+  assert http_client.exchange(running.address, '/nothing').status == 404
+  after = http_client.metrics(running.address)
+  for name, number in {
+    'coke_requests_total /v1/predict 200': 3,
+    'coke_requests_total /v1/predict 422': 1,
+    'coke_requests_total other 404': 1,
+    'coke_requests_total /metrics 200': 1,
+    'coke_request_seconds_count /v1/predict': 4,
+    'coke_batch_requests_sum': 3,
+    'coke_batch_questions_sum': 6,
+  }.items():
+    assert growth(before, after, name) == number, name
+  loaded = running.engine.served.loaded
+  assert after['coke_model_loaded_timestamp_seconds'] == loaded
+  assert 'coke_reloads_total loaded' not in after
+  assert after['process_resident_memory_bytes'] > 0
+
+
+def test_a_request_that_takes_too_long_is_answered_with_an_error():
+  with serving(seconds=0.2) as running, occupied(running):
+    # The body of JSON lines is answered in parts, so its status is 200.
+    lines = http_client.exchange(
+      running.address,
+      '/v1/predict/lines',
+      '["Kenya","region","?"]\n',
+      kind='x-ndjson',
+    )
+    late = ask(running, QUESTIONS[0])
+  assert late.status == 503
+  assert late.headers['Retry-After'] == '1'
+  assert late.json() == {'error': 'the request took more than 0.2 s'}
+  assert lines.status == 200
+  assert lines.json() == {
+    'line': 1,
+    'error': 'the request took more than 0.2 s',
+  }
