@@ -42,8 +42,8 @@ def serve(
     interruption.Watch('answering the waiting requests') as watch,
   ):
     print(f'serving {workdir} at {running.address}', flush=True)
-    if not options.is_local:
-      print(f'other machines can connect to {host}', flush=True)
+    if others := running.other_addresses:
+      print(f'other machines can connect to {" or ".join(others)}', flush=True)
     while watch.received is None:
       time.sleep(_POLL_SECONDS)
       if not running.is_alive:

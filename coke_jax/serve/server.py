@@ -1,7 +1,6 @@
 """Runs a server in threads, and stops it without dropping requests."""
 
 import dataclasses
-import ipaddress
 import os
 import socket
 import threading
@@ -10,6 +9,7 @@ from collections.abc import Collection
 import uvicorn
 
 from coke_jax import errors
+from coke_jax.serve import addresses
 from coke_jax.serve import app as app_lib
 from coke_jax.serve import engine as engine_lib
 from coke_jax.serve import limits as limits_lib
@@ -37,7 +37,8 @@ class Options:
     reload_seconds: the time between two checks for a new checkpoint. 0: no
       checks.
     warm_up: whether the programs of predictions are compiled before the server
-      is ready. If not, the first requests wait for the compilation.
+      is ready, and those of all other requests in the background after that. If
+      not, the first requests wait for the compilation.
   """
 
   host: str = '127.0.0.1'
@@ -55,10 +56,7 @@ class Options:
   @property
   def is_local(self) -> bool:
     """Whether only programs on this machine can connect."""
-    try:
-      return ipaddress.ip_address(self.host).is_loopback
-    except ValueError:
-      return self.host == 'localhost'
+    return addresses.is_local(self.host)
 
 
 class Server:
@@ -91,12 +89,17 @@ class Server:
     self._limits = limits or limits_lib.Limits()
     self.engine = engine_lib.Engine(self._limits, metrics_lib.Metrics())
     self.port = self._options.port
+    self._host = self._options.host
 
   @property
   def address(self) -> str:
-    """The address for a browser."""
-    host = self._options.host
-    return f'http://{f"[{host}]" if ":" in host else host}:{self.port}'
+    """The address for a browser on this machine."""
+    return addresses.here(self._host, self.port)
+
+  @property
+  def other_addresses(self) -> list[str]:
+    """The addresses for browsers on other machines, see `addresses`."""
+    return addresses.elsewhere(self._host, self.port)
 
   def __enter__(self) -> 'Server':
     """Loads the model and starts the server.
@@ -183,5 +186,7 @@ class Server:
       raise ServerError(
         f'{options.host}:{options.port}: cannot be used: {error}'
       ) from error
-    self.port = listener.getsockname()[1]
+    bound, self.port = listener.getsockname()[:2]
+    if addresses.is_unspecified(bound):  # `host` may be written in another way.
+      self._host = bound
     return listener
