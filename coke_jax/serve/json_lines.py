@@ -26,6 +26,10 @@ _IN_MEMORY = 8 << 20  # a body with more bytes is kept in a file
 _PART = 256  # number of lines that are answered together
 _BUSY_SECONDS = 0.05  # seconds between two attempts to queue a part
 
+# The number of bad lines of a body for which similar labels are suggested.
+# Finding similar labels takes time.
+_MAX_HINTS = 20
+
 # Answers some questions.
 _Run = Callable[[list[questions.Question]], Awaitable[list[Any]]]
 
@@ -107,13 +111,15 @@ async def _answers(
   run: _Run,
 ) -> AsyncIterator[bytes]:
   """Yields the response in parts of several lines."""
+  hints = _MAX_HINTS
   with body:
     numbered = enumerate(_lines(body, limits.line_bytes), 1)
     while True:
-      part = [
-        (number, _parse(line, served, limits.line_bytes))
-        for number, line in itertools.islice(numbered, _PART)
-      ]
+      part = []
+      for number, line in itertools.islice(numbered, _PART):
+        parsed = _parse(line, served, limits.line_bytes, hints=hints > 0)
+        part.append((number, parsed))
+        hints -= isinstance(parsed, str)
       if not part:
         return
       good = [one for _, one in part if not isinstance(one, str)]
@@ -143,21 +149,35 @@ def _lines(body: IO[bytes], most: int) -> Iterator[bytes]:
 
 
 def _parse(
-  line: bytes, served: served_lib.Served, most: int
+  line: bytes, served: served_lib.Served, most: int, *, hints: bool
 ) -> questions.Question | str:
-  """Returns the question of a line, or the text of an error."""
+  """Returns the question of a line, or the text of an error.
+
+  Args:
+    line: the line.
+    served: the model.
+    most: the maximum number of bytes.
+    hints: whether the error about an unknown label lists similar labels.
+  """
   if len(line) > most:
     return f'a line with more than {most:,} bytes'
   try:
-    labels = json.loads(line.decode('utf-8'))
+    text = line.decode('utf-8')
+  except UnicodeDecodeError as error:
+    return (
+      f'byte {line[error.start]:#04x} at column {error.start + 1} is not UTF-8 '
+      f'({error.reason}): expected a list of labels in JSON'
+    )
+  try:
+    labels = json.loads(text)
   except (ValueError, RecursionError):
-    shown = text_files.show_line(line.rstrip(b'\r\n')[:200])
+    shown = text_files.show_line(text.rstrip('\r\n'))
     return f'{shown}: expected a list of labels in JSON'
   if not isinstance(labels, list) or not all(
     isinstance(label, str) for label in labels
   ):
     return f'{validation.short(labels)}: expected a list of labels'
   try:
-    return served.question(labels)
+    return served.question(labels, hints=hints)
   except questions.QuestionError as error:
     return str(error)

@@ -1,4 +1,4 @@
-"""Finds labels that contain a text, regardless of case and accents."""
+"""Finds labels by a part of them, regardless of case and accents."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ import numpy as np
 # The maximum number of matches of each kind that are collected and sorted.
 _MAX_FOUND = 1000
 _LINE = '\n'
+_END = 2  # characters of a beginning or end that similar labels share
 
 
 class LabelSearch:
@@ -67,6 +68,34 @@ class LabelSearch:
       )
 
     return sorted(found, key=order_of)[:count]
+
+  def near(self, text: str) -> list[int]:
+    """Finds labels that may be similar to a misspelt label.
+
+    A label with one wrong character has the same first or second half. Labels
+    with the same beginning or end are also found. The time is bounded, even if
+    there are millions of labels: at most 1,000 labels are found in each way.
+
+    Returns:
+      The indices of the labels.
+    """
+    wanted = normalize(text).strip()
+    half = (len(wanted) + 1) // 2
+    first, second = wanted[:half], wanted[half:]
+    found: dict[int, int] = {}
+    for kind, part in enumerate(
+      (
+        _LINE + first,
+        second + _LINE,
+        first,
+        second,
+        _LINE + wanted[:_END],
+        wanted[-_END:] + _LINE,
+      )
+    ):
+      if part.strip(_LINE):
+        self._collect(part, kind, found)
+    return list(found)
 
   def _collect(self, text: str, kind: int, found: dict[int, int]) -> None:
     """Adds the labels that contain a text and are not found yet."""

@@ -9,6 +9,7 @@ from coke_jax.data import user_paths
 from coke_jax.predict import calibration_files
 from coke_jax.serve import engine as engine_lib
 from coke_jax.serve import served as served_lib
+from coke_jax.serve import warm_up as warm_up_lib
 
 _logger = logging.getLogger(__name__)
 
@@ -38,11 +39,12 @@ class Reloader:
     self._state = ''
     self._stopped = threading.Event()
     self._thread: threading.Thread | None = None
+    self._background: warm_up_lib.Background | None = None
 
   def load(self) -> None:
     """Loads the model. Errors are those of `load.load`."""
     state = self._look()
-    self._engine.replace(self._load())
+    self._replace(self._load())
     self._state = state
 
   def start(self, seconds: float) -> None:
@@ -61,6 +63,8 @@ class Reloader:
     self._stopped.set()
     if self._thread is not None:
       self._thread.join()
+    if self._background is not None:
+      self._background.stop()
 
   def check(self) -> bool:
     """Loads the model if its folder has changed.
@@ -85,13 +89,28 @@ class Reloader:
     self._state = state
     if served.describes(before):
       return False
-    self._engine.replace(served)
+    self._replace(served)
     self._engine.metrics.reloads.labels('loaded').inc()
     _logger.info('%s: now serving %s', self._folder, served.identity)
     return True
 
   def _load(self) -> served_lib.Served:
-    return served_lib.load_served(self._folder, warm_up=self._warm_up)
+    served = served_lib.load_served(self._folder)
+    if self._warm_up:
+      warm_up_lib.predictions(served)
+      if _is_cut(served):
+        warm_up_lib.other_requests(served)
+    return served
+
+  def _replace(self, served: served_lib.Served) -> None:
+    """Uses a model for all later requests."""
+    self._engine.replace(served)
+    # A new model usually shares the compiled programs of the one before it.
+    # Running them again takes little time.
+    if self._background is not None:
+      self._background.stop()
+    if self._warm_up and not _is_cut(served):
+      self._background = warm_up_lib.Background(served)
 
   def _watch(self, seconds: float) -> None:
     while not self._stopped.wait(seconds):
@@ -111,3 +130,12 @@ class Reloader:
     except OSError:
       steps = []
     return hashlib.sha256(repr((seen, steps)).encode()).hexdigest()
+
+
+def _is_cut(served: served_lib.Served) -> bool:
+  """Returns whether the devices communicate while they run a program.
+
+  Two threads must not run such programs at the same time, because the devices
+  could start them in different orders and wait for each other.
+  """
+  return served.model.predictor.scorer.placement.is_cut

@@ -13,6 +13,7 @@ import numpy as np
 
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import text_files
+from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.evaluate import device_call
 from coke_jax.predict import load, questions, scorer, validation
 from coke_jax.predict import model as model_lib
@@ -21,6 +22,7 @@ from coke_jax.serve import label_search, neighborhood
 from coke_jax.storage import checksums
 
 _HINTS = 3  # labels in the error message about an unknown label
+_COMPARED = 200  # characters of an unknown label that are compared
 # If valid has at most this number of facts, a model without a calibration is
 # calibrated when it is loaded.
 _MAX_CALIBRATED = 5000
@@ -71,31 +73,41 @@ class Served:
     """Explains facts with the graph of known facts."""
     return self._explainer(self.model)
 
-  def entity(self, label: str) -> int:
+  def entity(self, label: str, *, hints: bool = True) -> int:
     """Returns the id of an entity.
+
+    Args:
+      label: the entity label.
+      hints: whether the error message lists similar labels.
 
     Raises:
       questions.QuestionError: the label is unknown.
     """
     found = self.model.data.vocabulary.entity_ids.get(label)
     if found is None:
-      raise self._unknown('entity', label)
+      raise self._unknown('entity', label, hints)
     return found
 
-  def relation(self, label: str) -> int:
+  def relation(self, label: str, *, hints: bool = True) -> int:
     """Returns the index of a relation.
+
+    Args:
+      label: the relation label.
+      hints: as in `entity`.
 
     Raises:
       questions.QuestionError: the label is unknown.
     """
     found = self.model.data.vocabulary.relation_ids.get(label)
     if found is None:
-      raise self._unknown('relation', label)
+      raise self._unknown('relation', label, hints)
     return found
 
-  def question(self, labels: Sequence[str]) -> questions.Question:
-    """Converts labels to a question. Errors are those of `Parser.question`."""
-    self._check(labels)
+  def question(
+    self, labels: Sequence[str], *, hints: bool = True
+  ) -> questions.Question:
+    """Converts labels to a question. See `Parser.question`."""
+    self._check(labels, hints=hints)
     return self.model.parser.question(labels, hints=False)
 
   def fact(self, labels: Sequence[str]) -> questions.Fact:
@@ -157,15 +169,6 @@ class Served:
     )
     return own
 
-  def warm_up(self) -> None:
-    """Compiles the programs of predictions before the first request."""
-    words = self.model.data.vocabulary
-    question = (words.entities[0], words.relations[0], questions.UNKNOWN)
-    for count in self.model.predictor.scorer.batch_sizes():
-      for new_only in (False, True):
-        self.model.predict([question] * count, new_only=new_only)
-    _ = self.embeddings, self.explainer
-
   def metadata(self) -> dict[str, Any]:
     """Returns information about the model for clients."""
     words = self.model.data.vocabulary
@@ -195,7 +198,7 @@ class Served:
       model.predictor, self.embeddings, model.max_path_length
     )
 
-  def _check(self, labels: Sequence[str]) -> None:
+  def _check(self, labels: Sequence[str], *, hints: bool = True) -> None:
     """Raises an error with hints from `label_search` if a label is unknown.
 
     In a large graph, this is faster than the search for hints by the parser.
@@ -204,18 +207,31 @@ class Served:
       return  # The parser raises the error about such labels.
     for label in (labels[0], labels[-1]):
       if label != questions.UNKNOWN:
-        self.entity(label)
+        self.entity(label, hints=hints)
     for label in labels[1:-1][: self.model.max_path_length]:
-      self.relation(label)
+      self.relation(label, hints=hints)
 
-  def _unknown(self, kind: str, label: str) -> questions.QuestionError:
+  def _unknown(
+    self, kind: str, label: str, hints: bool
+  ) -> questions.QuestionError:
+    """Returns the error about an unknown label.
+
+    It lists labels that contain the unknown one. If there are none, it lists
+    the most similar labels, as the error of `Parser` does.
+    """
     words = self.model.data.vocabulary
     search, labels = {
       'entity': (self.entities, words.entities),
       'relation': (self.relations, words.relations),
     }[kind]
-    near = [labels[one] for one in search.find(label[:200], _HINTS)]
-    hint = ' or '.join(map(validation.short, near)) if label.strip() else ''
+    near: list[str] = []
+    if hints and label.strip():
+      text = label[:_COMPARED]
+      near = [labels[one] for one in search.find(text, _HINTS)]
+      near = near or vocabulary_lib.closest(
+        text, [labels[one] for one in search.near(text)], _HINTS
+      )
+    hint = ' or '.join(map(validation.short, near))
     return questions.QuestionError(
       f'unknown {kind} {text_files.show_line(label)}'
       + (f': did you mean {hint}?' if hint else '')
@@ -236,10 +252,8 @@ class _PausingScorer(scorer.Scorer):
     return super()._run(call, batch)
 
 
-def load_served(folder: str | os.PathLike[str], *, warm_up: bool) -> Served:
-  """Loads a model, and compiles its programs if `warm_up` is true.
-
-  Errors are those of `load.load`.
+def load_served(folder: str | os.PathLike[str]) -> Served:
+  """Loads a model. Errors are those of `load.load`.
 
   A model without a stored calibration is calibrated if its valid split is
   small.
@@ -250,7 +264,4 @@ def load_served(folder: str | os.PathLike[str], *, warm_up: bool) -> Served:
     # An error means that there are no new facts to calibrate with.
     with contextlib.suppress(questions.QuestionError):
       model.calibrate()
-  served = Served(model)
-  if warm_up:
-    served.warm_up()
-  return served
+  return Served(model)

@@ -271,6 +271,7 @@ def test_errors_are_explained_and_requests_can_be_repeated(open_page, running):
   page = open_page('/#entity=Kenia')
   problem = page.locator('#problem')
   sync_api.expect(problem).to_contain_text("unknown entity 'Kenia'")
+  sync_api.expect(problem).to_contain_text("or 'Kenya'?")
   sync_api.expect(page.locator('#retry')).to_be_hidden()
   page.locator('#entity').fill('no such entity')
   sync_api.expect(page.locator('#entity-options')).to_have_text(

@@ -2,21 +2,20 @@
 
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
 import pytest
+from http_client import TOKEN, send
 
 import coke_jax
 from coke_jax.serve import limits, server
 from coke_jax.training import interruption
 
-TOKEN = 'a secret'
 QUESTION = ('Kenya', 'region', '?')
 
 
@@ -30,27 +29,6 @@ def running():
 @pytest.fixture(scope='module')
 def model():
   return coke_jax.load(coke_jax.EXAMPLE_MODEL)
-
-
-def send(running, path, body=None, *, token=TOKEN, method=None, kind='json'):
-  """Returns the status and the content of a response."""
-  data = body
-  if kind == 'json' and not isinstance(body, bytes | None):
-    data = json.dumps(body)
-  request = urllib.request.Request(
-    running.address + path,
-    data.encode() if isinstance(data, str) else data,
-    {
-      'Content-Type': f'application/{kind}',
-      'Authorization': f'Bearer {token}',
-    },
-    method=method,
-  )
-  try:
-    with urllib.request.urlopen(request, timeout=120) as response:
-      return response.status, response.read().decode()
-  except urllib.error.HTTPError as error:
-    return error.code, error.read().decode()
 
 
 def test_answers_are_those_of_the_model(running, model):
@@ -157,9 +135,57 @@ def test_bad_requests_are_refused(running, path, body, expected):
   assert str(coke_jax.EXAMPLE_MODEL) not in text
 
 
+def test_json_lines_show_the_text_of_a_bad_line(running):
+  body = b'Ha\xc3\xafti ?\r\n["Kenya",1,"?"]\n["caf\xe9"]\n' + b'x' * 300
+  status, text = send(running, '/v1/predict/lines', body, kind='x-ndjson')
+  assert status == 200
+  assert [json.loads(line)['error'] for line in text.splitlines()] == [
+    "'Haïti ?': expected a list of labels in JSON",
+    "['Kenya', 1, '?']: expected a list of labels",
+    'byte 0xe9 at column 6 is not UTF-8 (invalid continuation byte): expected '
+    'a list of labels in JSON',
+    f"'{'x' * 200}'... (300 in all): expected a list of labels in JSON",
+  ]
+
+
+@pytest.mark.parametrize(
+  ('path', 'body', 'hint'),
+  [
+    ('/v1/facts', {'entity': 'Germny'}, "entity 'Germny': did you mean 'Germ"),
+    ('/v1/predict', {'questions': [['Kenia', 'region', '?']]}, "or 'Kenya'"),
+    ('/v1/rank', {'facts': [['Kenya', 'regoin', 'Africa']]}, "'region'"),
+    ('/v1/discover', {'relation': 'bordres'}, "mean 'borders'"),
+    # Labels that contain the text come before those with a similar spelling.
+    ('/v1/facts', {'entity': 'Asuncion'}, "mean 'Asunción'"),
+  ],
+)
+def test_similar_labels_are_suggested(running, path, body, hint):
+  status, text = send(running, path, body)
+  assert status == 422
+  assert 'did you mean' in text
+  assert hint in text
+
+
+def test_nothing_is_suggested_for_a_label_like_no_other(running):
+  _, text = send(running, '/v1/facts', {'entity': 'xqzw'})
+  assert json.loads(text) == {'error': "unknown entity 'xqzw'"}
+
+
+def test_labels_are_suggested_for_the_first_bad_json_lines(running):
+  body = '["Kenia","region","?"]\n' * 21 + json.dumps(QUESTION)
+  _, text = send(running, '/v1/predict/lines', body, kind='x-ndjson')
+  *bad, good = [json.loads(line) for line in text.splitlines()]
+  assert all("or 'Kenya'?" in one['error'] for one in bad[:20])
+  assert bad[20]['error'] == "unknown entity 'Kenia'"
+  assert good['answers'][0]['label'] == 'Africa'
+
+
 @pytest.fixture
-def command(tmp_path):
-  """Starts the command, and yields the process and the address."""
+def command(tmp_path, request):
+  """Starts the command, and yields the process and the address.
+
+  The parameter is the address to bind to.
+  """
   token = tmp_path / 'token'
   token.write_text(TOKEN)
   process = subprocess.Popen(
@@ -167,6 +193,7 @@ def command(tmp_path):
       *(sys.executable, '-m', 'coke_jax.main', 'serve'),
       str(coke_jax.EXAMPLE_MODEL),
       *('--port=0', f'--token-file={token}'),
+      f'--host={getattr(request, "param", "127.0.0.1")}',
     ],
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
@@ -217,8 +244,16 @@ def test_the_command_answers_accepted_requests_after_a_signal(command):
   assert process.returncode == 0
 
 
+@pytest.mark.parametrize('command', ['0.0.0.0'], indirect=True)
 def test_a_second_signal_ends_the_command_at_once(command):
   process, address = command
+  assert address.startswith('http://127.0.0.1:')
+  port = address.rpartition(':')[2]
+  assert re.match(
+    rf'other machines can connect to http://{re.escape(socket.gethostname())}'
+    rf':{port}(?: or http://\S+:{port})*$',
+    process.stdout.readline(),
+  )
   with accepted(address, length=9):
     for _ in range(2):
       process.send_signal(signal.SIGTERM)

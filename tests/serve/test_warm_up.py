@@ -1,0 +1,72 @@
+"""Tests that requests find the programs that they need already compiled."""
+
+import threading
+
+import pytest
+import small
+
+from coke_jax.serve import jobs, operations, served, warm_up
+
+FACT = (small.ENTITIES[0], small.RELATIONS[0], small.ENTITIES[1])
+
+
+@pytest.fixture
+def model():
+  """Returns a served model that counts how often a program is compiled."""
+  made = small.table_model()
+  made.encoder.num_layers = 0
+  made.encoder.hidden_size = 3
+  return served.Served(made)
+
+
+def requests(model):
+  entity, relation, _ = FACT
+  jobs.explain(model, [model.base_fact(FACT)], top=10, similar=3)
+  jobs.audit(model, 0, top=10, expected=3)
+  jobs.contextual_map(model, 0)
+  for chosen in (None, relation):
+    jobs.similar(
+      model, entity, relation=chosen, side='head', top=3, type_matching=False
+    )
+  jobs.discover(model, relation, top=10, per_head=None, type_matching=True)
+  operations.relations(model, False, [(0, 1, 2)])
+
+
+def test_no_request_compiles_a_program_after_the_warm_up(model):
+  warm_up.predictions(model)
+  before = model.model.encoder.traces
+  warm_up.other_requests(model)
+  compiled = model.model.encoder.traces
+  sizes = len(model.model.predictor.scorer.batch_sizes())
+  assert compiled - before == 4 * sizes
+  requests(model)
+  # The static embeddings are computed without a compiled program.
+  assert model.model.encoder.traces == compiled + 1
+
+
+def test_a_warm_up_in_the_background_ends_early(model):
+  first = threading.Event()
+  run = model.model.predictor.scorer._run
+
+  def slow_run(program, batch):
+    first.set()
+    return run(program, batch)
+
+  model.model.predictor.scorer._run = slow_run
+  background = warm_up.Background(model)
+  assert first.wait(60)
+  background.stop()
+  sizes = len(model.model.predictor.scorer.batch_sizes())
+  assert 0 < model.model.encoder.traces < 4 * sizes
+
+
+def test_scores_that_are_not_finite_end_the_background_with_a_warning(
+  model, caplog
+):
+  model.model.predictor.scorer._params[0] = (
+    model.model.predictor.scorer._params[0] * float('nan')
+  )
+  background = warm_up.Background(model)
+  background._thread.join(60)
+  background.stop()
+  assert 'programs are not compiled in advance' in caplog.text
