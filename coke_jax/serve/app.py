@@ -10,7 +10,14 @@ from starlette import types
 
 from coke_jax import version
 from coke_jax.serve import engine as engine_lib
-from coke_jax.serve import guard, handlers, json_lines, responses, step_handlers
+from coke_jax.serve import (
+  guard,
+  handlers,
+  json_lines,
+  response_schemas,
+  responses,
+  step_handlers,
+)
 
 _TYPES = {
   '.html': 'text/html; charset=utf-8',
@@ -105,17 +112,30 @@ def _file(content: bytes, kind: str) -> Any:
 def _add_health(app: fastapi.FastAPI, engine: engine_lib.Engine) -> None:
   """Adds the routes for health, readiness and metrics."""
 
-  @app.get('/healthz', summary='Whether the process runs')
+  @app.get(
+    '/healthz',
+    summary='Whether the process runs',
+    response_model=response_schemas.HealthResponse,
+  )
   async def health() -> Any:
     return responses.Json({'status': 'ok'})
 
-  @app.get('/readyz', summary='Whether requests are answered now')
+  @app.get(
+    '/readyz',
+    summary='Whether requests are answered now',
+    response_model=response_schemas.ReadyResponse,
+    responses={503: response_schemas.ERRORS[503]},
+  )
   async def ready() -> Any:
     if engine.stopping or engine.served is None:
       return responses.error(503, 'not ready')
     return responses.Json({'status': 'ready', 'model': engine.served.identity})
 
-  @app.get('/metrics', summary='Metrics in the format of Prometheus')
+  @app.get(
+    '/metrics',
+    summary='Metrics in the format of Prometheus',
+    response_class=fastapi.responses.PlainTextResponse,
+  )
   async def metrics() -> Any:
     return fastapi.Response(
       engine.metrics.text(),

@@ -9,7 +9,13 @@ import numpy as np
 from coke_jax.data import graph
 from coke_jax.predict import known_facts, questions, validation
 from coke_jax.serve import engine as engine_lib
-from coke_jax.serve import jobs, operations, responses, schemas
+from coke_jax.serve import (
+  jobs,
+  operations,
+  response_schemas,
+  responses,
+  schemas,
+)
 from coke_jax.serve import served as served_lib
 
 _MAX_LABELS = 50  # maximum number of labels that a search returns
@@ -39,7 +45,9 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     engine: runs the requests.
   """
   routes = fastapi.APIRouter(
-    prefix='/v1', default_response_class=responses.Json
+    prefix='/v1',
+    default_response_class=responses.Json,
+    responses=response_schemas.ERRORS,
   )
   limits = engine.limits
 
@@ -54,7 +62,11 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
       if name != 'candidates':
         responses.check_number(f'{name} * top', answers, limits.answers)
 
-  @routes.get('/model', summary='Describe the model and the limits')
+  @routes.get(
+    '/model',
+    summary='Describe the model and the limits',
+    response_model=response_schemas.ModelResponse,
+  )
   async def describe_model() -> Any:
     shown = ('questions', 'top', 'body_bytes', 'lines', 'lines_bytes')
     return responses.Json(
@@ -64,12 +76,21 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
       }
     )
 
-  @routes.get('/search', summary='Find labels by a part of them')
+  @routes.get(
+    '/search',
+    summary='Find labels by a part of them',
+    response_model=response_schemas.SearchResponse,
+  )
   async def search(
     text: Annotated[str, fastapi.Query(max_length=200)] = '',
     kind: Literal['entity', 'relation'] = 'entity',
     limit: Annotated[int, fastapi.Query(ge=1, le=_MAX_LABELS)] = 10,
   ) -> Any:
+    """Finds labels that contain a text, regardless of case and accents.
+
+    A relation whose label starts with `**` is the inverse of another relation:
+    `Africa **region Kenya` means `Kenya region Africa`.
+    """
     served = engine.current()
     words = served.model.data.vocabulary
     index, labels = {
@@ -79,7 +100,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     found = [labels[one] for one in index.find(text, limit)]
     return responses.Json({'labels': found})
 
-  @routes.post('/predict', summary='Answer questions')
+  @routes.post(
+    '/predict',
+    summary='Answer questions',
+    response_model=response_schemas.PredictResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def answer(body: schemas.Predict) -> Any:
     check(body)
     served = engine.current()
@@ -98,7 +124,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     answers = await run_predict(engine, served, parsed, body.top, restriction)
     return responses.Json({'model': served.identity, 'answers': answers})
 
-  @routes.post('/rank', summary='Rank the heads or tails of facts')
+  @routes.post(
+    '/rank',
+    summary='Rank the heads or tails of facts',
+    response_model=response_schemas.RankResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def rank(body: schemas.Rank) -> Any:
     check(body)
     served = engine.current()
@@ -115,7 +146,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'rankings': rankings})
 
-  @routes.post('/relations', summary='Predict relations between entities')
+  @routes.post(
+    '/relations',
+    summary='Predict relations between entities',
+    response_model=response_schemas.RelationsResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def relations(body: schemas.Relations) -> Any:
     check(body)
     served = engine.current()
@@ -128,7 +164,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'answers': answers})
 
-  @routes.post('/explain', summary='Find known facts that support facts')
+  @routes.post(
+    '/explain',
+    summary='Find known facts that support facts',
+    response_model=response_schemas.ExplainResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def explain(body: schemas.Explain) -> Any:
     check(body)
     served = engine.current()
@@ -139,7 +180,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'explanations': found})
 
-  @routes.post('/similar', summary='Find similar entities')
+  @routes.post(
+    '/similar',
+    summary='Find similar entities',
+    response_model=response_schemas.SimilarResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def similar(body: schemas.Similar) -> Any:
     check(body)
     served = engine.current()
@@ -151,7 +197,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'similar': found})
 
-  @routes.post('/discover', summary='Find new facts of a relation')
+  @routes.post(
+    '/discover',
+    summary='Find new facts of a relation',
+    response_model=response_schemas.DiscoverResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def discover(body: schemas.Discover) -> Any:
     check(body)
     served = engine.current()
@@ -161,7 +212,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'facts': found})
 
-  @routes.post('/audit', summary='Find implausible facts of an entity')
+  @routes.post(
+    '/audit',
+    summary='Find implausible facts of an entity',
+    response_model=response_schemas.AuditResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def audit(body: schemas.Audit) -> Any:
     check(body)
     served = engine.current()
@@ -172,7 +228,12 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     )
     return responses.Json({'model': served.identity, 'facts': found})
 
-  @routes.post('/map', summary='Map the contextual embeddings of an entity')
+  @routes.post(
+    '/map',
+    summary='Map the contextual embeddings of an entity',
+    response_model=response_schemas.MapResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def contextual_map(body: schemas.Map) -> Any:
     served = engine.current()
     entity = served.entity(body.entity)

@@ -17,7 +17,7 @@ from fastapi import responses as fastapi_responses
 from coke_jax.data import text_files
 from coke_jax.predict import known_facts, questions, validation
 from coke_jax.serve import engine as engine_lib
-from coke_jax.serve import handlers, responses, schemas
+from coke_jax.serve import handlers, response_schemas, responses, schemas
 from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import served as served_lib
 
@@ -41,6 +41,7 @@ def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
     '/predict/lines',
     summary='Answer questions in JSON lines',
     response_class=fastapi_responses.StreamingResponse,
+    responses={**response_schemas.BODY_ERRORS, 200: _described()},
     openapi_extra={
       'requestBody': {
         'required': True,
@@ -84,6 +85,22 @@ def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
     return fastapi_responses.StreamingResponse(
       _answers(body, served, engine.limits, run), media_type=MEDIA_TYPE
     )
+
+
+def _described() -> dict[str, Any]:
+  """Describes the response for the OpenAPI page."""
+  schema = response_schemas.Line.json_schema(
+    ref_template='#/components/schemas/{model}'
+  )
+  # Other routes have these components too.
+  definitions = schema.pop('$defs')
+  schema['anyOf'] = [
+    definitions[one['$ref'].split('/')[-1]] for one in schema['anyOf']
+  ]
+  return {
+    'description': 'One object for each line of the request.',
+    'content': {MEDIA_TYPE: {'schema': schema}},
+  }
 
 
 async def _read(

@@ -14,10 +14,8 @@ _RETRY_SECONDS = 1
 _MAX_PROBLEMS = 5
 
 
-class Json(responses.Response):
+class Json(responses.JSONResponse):
   """A response in JSON. Surrogates, which are not valid UTF-8, are escaped."""
-
-  media_type = 'application/json'
 
   def render(self, content: Any) -> bytes:
     """Returns the content as UTF-8."""

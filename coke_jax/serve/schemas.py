@@ -28,7 +28,9 @@ class Predict(Body):
 
   `questions` are lists of labels with `?` at one end, such as
   `["France", "borders", "?"]`. A question about a path contains several
-  relations.
+  relations. A relation whose label starts with `**` is followed from tail to
+  head: `["Africa", "**region", "?"]` has the same answers as
+  `["?", "region", "Africa"]`.
   """
 
   questions: list[Sequence]
@@ -49,7 +51,11 @@ class Rank(Body):
 
 
 class Relations(Body):
-  """Pairs of head and tail between which relations are predicted."""
+  """Pairs of head and tail between which relations are predicted.
+
+  A relation in the response whose label starts with `**` is the inverse of
+  another relation: `Africa **region Kenya` means `Kenya region Africa`.
+  """
 
   pairs: list[
     Annotated[list[Label], pydantic.Field(min_length=2, max_length=2)]

@@ -14,6 +14,7 @@ from coke_jax.serve import (
   chains,
   handlers,
   neighborhood,
+  response_schemas,
   responses,
   schemas,
 )
@@ -25,7 +26,12 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
   """Adds the routes to those of the API."""
   limits = engine.limits
 
-  @routes.post('/facts', summary='List the known facts of an entity')
+  @routes.post(
+    '/facts',
+    summary='List the known facts of an entity',
+    response_model=response_schemas.FactsResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def facts(body: schemas.Facts) -> Any:
     responses.check_number('limit', body.limit, limits.top)
     served = engine.current()
@@ -46,7 +52,12 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
       {'model': served.identity, 'total': len(rows), 'facts': found}
     )
 
-  @routes.post('/steps', summary='List the steps that can follow')
+  @routes.post(
+    '/steps',
+    summary='List the steps that can follow',
+    response_model=response_schemas.StepsResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def next_steps(body: schemas.NextSteps) -> Any:
     served = engine.current()
     entity = served.entity(body.entity)
@@ -54,7 +65,12 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
     found = served.neighborhood.next_steps(entity, steps)
     return responses.Json({'model': served.identity, 'steps': found})
 
-  @routes.post('/ask', summary='Answer a question of one or several steps')
+  @routes.post(
+    '/ask',
+    summary='Answer a question of one or several steps',
+    response_model=response_schemas.AskResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def ask(body: schemas.Ask) -> Any:
     responses.check_number('top', body.top, limits.top)
     served = engine.current()
@@ -91,7 +107,12 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
       {'model': served.identity, 'method': method, 'answers': answers}
     )
 
-  @routes.post('/trace', summary='Find the entities between both ends')
+  @routes.post(
+    '/trace',
+    summary='Find the entities between both ends',
+    response_model=response_schemas.TraceResponse,
+    responses=response_schemas.BODY_ERRORS,
+  )
   async def trace(body: schemas.Trace) -> Any:
     responses.check_number('top', body.top, limits.top)
     served = engine.current()

@@ -325,7 +325,13 @@ def test_the_description_of_the_api_is_shown(open_page):
   page = open_page('/docs', ready='#operations section >> nth=0')
   text = page.locator('#operations').inner_text()
   assert 'POST /v1/predict' in text
-  assert '`' not in text
+  relations = page.locator('#operations section', has_text='/v1/relations')
+  relations.locator('summary').click()
+  sync_api.expect(relations.locator('details')).to_contain_text(
+    'Africa **region Kenya means Kenya region Africa'
+  )
+  assert '`' not in page.locator('#operations').inner_text()
+  assert_fits(page, WIDE)
 
 
 def refuse(route, status, message):

@@ -3,16 +3,21 @@
 import { authorization } from './api.js';
 import { find, make } from './dom.js';
 
-const resolve = (schema, all) => (schema.$ref
-  ? all[schema.$ref.split('/').pop()] : schema);
+const nameOf = (schema) => schema.$ref && schema.$ref.split('/').pop();
+const resolve = (schema, all) => all[nameOf(schema)] || schema;
 
-function typeOf(schema, all) {
+// Returns the type of a value as text. If `named`, objects are only named.
+function typeOf(schema, all, named) {
+  if (named && schema.$ref) return nameOf(schema);
   const known = resolve(schema, all);
   if (known.anyOf) {
-    return known.anyOf.map((one) => typeOf(one, all)).join(' or ');
+    return known.anyOf.map((one) => typeOf(one, all, named)).join(' or ');
   }
+  if (known.const !== undefined) return JSON.stringify(known.const);
   if (known.enum) return known.enum.map((one) => JSON.stringify(one)).join(', ');
-  if (known.type === 'array') return `list of ${typeOf(known.items, all)}`;
+  if (known.type === 'array') {
+    return `list of ${typeOf(known.items, all, named)}`;
+  }
   if (known.properties) {
     return `{${Object.entries(known.properties)
       .map(([name, one]) => `${name}: ${typeOf(one, all)}`).join(', ')}}`;
@@ -20,8 +25,8 @@ function typeOf(schema, all) {
   return known.type || 'any';
 }
 
-function field(name, schema, required, all) {
-  const notes = [typeOf(schema, all)];
+function field(name, schema, required, all, named = false) {
+  const notes = [typeOf(schema, all, named)];
   if (required) notes.push('required');
   if (schema.default !== undefined && schema.default !== null) {
     notes.push(`default ${JSON.stringify(schema.default)}`);
@@ -34,6 +39,36 @@ function field(name, schema, required, all) {
 // Returns a text in which the parts between backticks are code.
 const withCode = (text) => text.split('`').map(
   (part, index) => (index % 2 ? make('code', {}, part) : part));
+
+// Collects the objects in a schema, and those in them, by name.
+function collect(schema, all, found = new Map()) {
+  for (const [key, part] of Object.entries(schema)) {
+    if (key === '$ref' && !found.has(nameOf(schema))) {
+      found.set(nameOf(schema), resolve(schema, all));
+      collect(resolve(schema, all), all, found);
+    } else if (part && typeof part === 'object') {
+      collect(part, all, found);
+    }
+  }
+  return found;
+}
+
+// Returns the fields of a response in JSON, below a line that can be opened.
+function result(described, all) {
+  const [content] = Object.values(described.responses['200'].content || {});
+  if (!content) return '';
+  const found = collect(content.schema, all);
+  for (const one of content.schema.anyOf || []) found.set(one.title, one);
+  if (!found.size) return '';
+  return make('details', {},
+    make('summary', {}, 'Response'),
+    ...[...found].flatMap(([name, one]) => [
+      make('p', {}, make('strong', {}, name), ': ',
+        ...withCode(one.description || '')),
+      make('ul', { className: 'lines' },
+        ...Object.entries(one.properties).map(
+          ([key, part]) => field(key, part, false, all, true)))]));
+}
 
 function operation(path, method, described, all) {
   const fields = (described.parameters || []).map(
@@ -53,7 +88,8 @@ function operation(path, method, described, all) {
     make('h2', {}, make('code', {}, `${method.toUpperCase()} ${path}`)),
     make('p', {}, make('strong', {}, described.summary || '')),
     make('p', {}, ...withCode(text)),
-    make('ul', { className: 'lines' }, ...fields));
+    make('ul', { className: 'lines' }, ...fields),
+    result(described, all));
 }
 
 const response = await fetch('/openapi.json', { headers: authorization() });

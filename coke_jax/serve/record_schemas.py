@@ -1,0 +1,189 @@
+"""The records in responses, for the OpenAPI page. See `response_schemas`."""
+
+from typing import Annotated, Literal
+
+import pydantic
+
+Split = Literal['train', 'valid', 'test']
+Triple = Annotated[list[str], pydantic.Field(min_length=3, max_length=3)]
+
+
+class Record(pydantic.BaseModel):
+  """The base class of all records and responses.
+
+  Clients should ignore unknown fields, because later versions may add some.
+  """
+
+  model_config = pydantic.ConfigDict(strict=True)
+
+
+class Answer(Record):
+  """An answer to a question.
+
+  `label` is an entity or a relation. A relation whose label starts with `**` is
+  the inverse of another relation: `Africa **region Kenya` means `Kenya region
+  Africa`. If the model was trained with another `data.inverse_marker`, its
+  labels have that marker instead of `**`.
+
+  `rank` is counted from 1. `score` is the logarithm of `probability`, which is
+  the softmax of the scores of all entities or relations. `known_in` is the
+  first split in which the answer is known, or an empty text.
+  """
+
+  label: str
+  rank: int
+  score: float
+  probability: float
+  known_in: Split | Literal['']
+
+
+class CalibratedAnswer(Answer):
+  """An answer to a question, as in `Answer`.
+
+  `calibrated` is the calibrated probability that the answer is correct. It is
+  null if the model is not calibrated, or if the answer is chained.
+  """
+
+  calibrated: float | None
+
+
+class Ranking(Record):
+  """The rank of the head or tail of a fact among the candidates.
+
+  `rank` is the mean of `optimistic` and `pessimistic`, which differ if other
+  candidates have an equal score. `candidates` is their number. The other fields
+  are those of `CalibratedAnswer`.
+  """
+
+  fact: list[str]
+  side: Literal['head', 'tail']
+  rank: float
+  optimistic: int
+  pessimistic: int
+  candidates: int
+  score: float
+  probability: float
+  known_in: Split | Literal['']
+  calibrated: float | None
+
+
+class SupportingPath(Record):
+  """A path of known facts from the head to the tail of a fact.
+
+  In `text`, an arrow to the left, such as `<-borders-`, means that the path
+  follows a fact from its tail to its head.
+  """
+
+  facts: list[Triple]
+  text: str
+  score: float
+  probability: float
+
+
+class SimilarFact(Record):
+  """A known fact with the same relation and similar entities.
+
+  `similarity` is the mean of two cosines, between the heads and between the
+  tails.
+  """
+
+  fact: Triple
+  similarity: float
+
+
+class Explanation(Record):
+  """Known facts that support a fact.
+
+  `complete` is false if the entities have so many facts that not all paths were
+  tried.
+  """
+
+  fact: Triple
+  score: float
+  probability: float
+  known_in: Split | Literal['']
+  paths: list[SupportingPath]
+  similar: list[SimilarFact]
+  complete: bool
+
+
+class Neighbor(Record):
+  """An entity with a similar embedding. `similarity` is the cosine."""
+
+  label: str
+  rank: int
+  similarity: float
+
+
+class NewFact(Record):
+  """A plausible fact that is not known.
+
+  `known_tails` is the number of known tails of this head and relation. `score`
+  is the logarithm of `probability`, corrected for this number.
+  """
+
+  fact: Triple
+  score: float
+  probability: float
+  known_tails: int
+  calibrated: float | None
+
+
+class Suspicion(Record):
+  """A known fact that the model considers implausible.
+
+  `tail_rank` and `head_rank` are ranks among all entities that are not known.
+  `expected_tails` and `expected_heads` are the best of these entities.
+  """
+
+  fact: Triple
+  score: float
+  tail_rank: float
+  head_rank: float
+  expected_tails: list[str]
+  expected_heads: list[str]
+  known_in: Split
+
+
+class KnownFact(Record):
+  """A known fact, and the first split that contains it."""
+
+  fact: Triple
+  known_in: Split
+
+
+class CountedStep(Record):
+  """A step, see `Step`, and the number of known facts by which it can follow.
+
+  `relation` is never an inverse relation.
+  """
+
+  relation: str
+  backwards: bool
+  known: int
+
+
+class TracedFact(Record):
+  """A fact of a path. `known_in` is empty if the fact is only predicted."""
+
+  fact: Triple
+  backwards: bool
+  probability: float
+  known_in: Split | Literal['']
+
+
+class TracedPath(Record):
+  """A path of facts, known or predicted, from an entity to an answer."""
+
+  facts: list[TracedFact]
+  score: float
+  probability: float
+
+
+class Point(Record):
+  """A fact on a map. The entity of the map is on the side `side` of it."""
+
+  x: float
+  y: float
+  fact: Triple
+  side: Literal['head', 'tail']
