@@ -1,12 +1,10 @@
-"""Starts `coke serve` with the example model, and sends it raw requests."""
+"""Starts `coke serve`, and sends it raw requests."""
 
 import asyncio
 import contextlib
 import dataclasses
 import json
-import math
 import pathlib
-import random
 import subprocess
 import sys
 import tempfile
@@ -14,15 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import coke_jax
-from coke_jax.data import paths as paths_lib
-from coke_jax.predict import records
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOP = 5  # answers to a question
 _STOP_SECONDS = 120.0
 _LIMIT = 1 << 24  # maximum number of bytes of a line of a response
-
-Question = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +41,7 @@ CLOSED = Response(0, {}, b'')
 
 
 class Server:
-  """A process that serves the example model.
+  """A process that serves a model.
 
   Attributes:
     process: the process.
@@ -56,17 +49,18 @@ class Server:
     port: the port.
   """
 
-  def __init__(self, log: pathlib.Path):
+  def __init__(self, log: pathlib.Path, folder: pathlib.Path):
     """Starts the process, and waits until it accepts connections.
 
     Args:
       log: receives the standard error of the process.
+      folder: the folder of the model.
     """
     with log.open('ab') as errors:
       self.process = subprocess.Popen(
         [
           *(sys.executable, '-m', 'coke_jax.main', 'serve'),
-          *(str(coke_jax.EXAMPLE_MODEL), '--port=0'),
+          *(str(folder), '--port=0'),
         ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -89,9 +83,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def started(log: pathlib.Path) -> Iterator[Server]:
+def started(
+  log: pathlib.Path, folder: pathlib.Path = coke_jax.EXAMPLE_MODEL
+) -> Iterator[Server]:
   """Starts a server, and kills it at the end of a `with` block."""
-  server = Server(log)
+  server = Server(log, folder)
   try:
     yield server
   finally:
@@ -209,64 +205,9 @@ def post(
   return '\r\n'.join([*lines, '', '']).encode('latin-1') + body
 
 
-class Answers:
-  """Questions, and the answers of `Model.predict` to them.
-
-  Attributes:
-    questions: the questions.
-  """
-
-  def __init__(self, count: int, seed: int):
-    """Draws questions from known facts of the example model, and answers them.
-
-    Args:
-      count: the number of questions.
-      seed: the seed.
-    """
-    model = coke_jax.load(coke_jax.EXAMPLE_MODEL)
-    generator = random.Random(seed)
-    words = model.data.vocabulary
-    paths = model.data.train
-    assert isinstance(paths, paths_lib.PathSet)
-    self.questions: list[Question] = []
-    for row in generator.sample(range(len(paths.source)), count):
-      relations = [
-        words.relations[one] for one in paths.relations[row] if one >= 0
-      ]
-      if generator.random() < 0.5:
-        start = words.entities[paths.source[row]]
-        self.questions.append((start, *relations, '?'))
-      else:
-        end = words.entities[paths.target[row]]
-        self.questions.append(('?', *relations, end))
-    # The order of answers with equal probabilities can depend on the size of a
-    # batch, so more answers are kept than a server returns.
-    found = model.predict(self.questions, top=2 * TOP)
-    self._expected = dict(zip(self.questions, found, strict=True))
-
-  def draw(self, generator: random.Random) -> Question:
-    """Draws a question."""
-    return generator.choice(self.questions)
-
-  def problem(self, question: Question, got: Any) -> str:
-    """Compares the answers of a server with those of the model.
-
-    Args:
-      question: the question.
-      got: the answers as JSON.
-
-    Returns:
-      A description of the first difference. Empty if there is none.
-    """
-    expected: list[records.Prediction] = self._expected[question]
-    probability = {one.label: one.probability for one in expected}
-    if [one['rank'] for one in got] != list(range(1, TOP + 1)):
-      return f'{question}: expected the ranks 1 to {TOP}: {got}'
-    for answer, other in zip(got, expected, strict=False):
-      for wanted in (other.probability, probability.get(answer['label'], -1.0)):
-        if not math.isclose(answer['probability'], wanted, rel_tol=1e-3):
-          return f'{question}: expected {other}: {answer}'
-    return ''
+def get(host: str, path: str) -> bytes:
+  """Returns the bytes of a GET request. See `post`."""
+  return f'GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n'.encode('latin-1')
 
 
 def log_file() -> pathlib.Path:

@@ -21,6 +21,7 @@ import sys
 import time
 
 import example_server
+import expected_answers
 import hostile_requests
 
 _PATIENCE_SECONDS = 120.0
@@ -77,7 +78,7 @@ async def exchange(
 def problem(
   case: hostile_requests.Case,
   response: example_server.Response,
-  answers: example_server.Answers,
+  answers: expected_answers.Answers,
 ) -> str:
   """Describes what is wrong with a response, or returns an empty text."""
   if response.status not in case.statuses:
@@ -93,7 +94,7 @@ def problem(
 
 async def client(
   server: example_server.Server,
-  answers: example_server.Answers,
+  answers: expected_answers.Answers,
   seed: int,
   requests: int,
   tally: Tally,
@@ -129,7 +130,7 @@ async def run(
   server: example_server.Server, flags: argparse.Namespace
 ) -> Tally:
   """Runs all clients."""
-  answers = example_server.Answers(500, flags.seed)
+  answers = expected_answers.of_example_model(500, flags.seed)
   tally = Tally()
   async with asyncio.TaskGroup() as group:
     for number in range(flags.clients):

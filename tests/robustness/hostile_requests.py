@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import example_server
+import expected_answers
 
 _TEXTS = (
   *('', '?', ' ', '\0', '\n', '\t', '\\', '"', "'", '../../../etc/passwd'),
@@ -41,14 +42,14 @@ class Case:
   data: bytes
   statuses: tuple[int, ...]
   method: str = 'POST'
-  question: example_server.Question | None = None
+  question: expected_answers.Question | None = None
   ends: bool = False
 
 
 class Cases:
   """Draws requests."""
 
-  def __init__(self, host: str, answers: example_server.Answers, seed: int):
+  def __init__(self, host: str, answers: expected_answers.Answers, seed: int):
     self._host = host
     self._answers = answers
     self._random = random.Random(seed)
@@ -75,7 +76,7 @@ class Cases:
   def valid(self) -> Case:
     """Returns a valid question."""
     question = self._answers.draw(self._random)
-    body = {'questions': [question], 'top': example_server.TOP}
+    body = {'questions': [question], 'top': expected_answers.TOP}
     return Case(self._post('/v1/predict', body), (200, 503), question=question)
 
   def changed_bytes(self) -> Case:

@@ -22,6 +22,7 @@ import sys
 import time
 
 import example_server
+import expected_answers
 
 _PATIENCE_SECONDS = 60.0
 _MOST_QUESTIONS = 20  # in a request
@@ -54,7 +55,7 @@ class Load:
   def __init__(
     self,
     server: example_server.Server,
-    answers: example_server.Answers,
+    answers: expected_answers.Answers,
     tally: Tally,
     number: int,
   ):
@@ -94,7 +95,7 @@ class Load:
     """Asks some questions. Returns False after the signal was sent."""
     count = generator.choice([1, 1, 1, _MOST_QUESTIONS])
     questions = [self._answers.draw(generator) for _ in range(count)]
-    body = json.dumps({'questions': questions, 'top': example_server.TOP})
+    body = json.dumps({'questions': questions, 'top': expected_answers.TOP})
     waits = generator.random() < 0.5
     data = example_server.post(
       self._server.host,
@@ -124,7 +125,7 @@ class Load:
 
   def _check(
     self,
-    questions: list[example_server.Question],
+    questions: list[expected_answers.Question],
     response: example_server.Response,
     *,
     accepted: bool,
@@ -149,7 +150,7 @@ class Load:
 
 
 def one_run(
-  answers: example_server.Answers,
+  answers: expected_answers.Answers,
   number: int,
   generator: random.Random,
   clients: int,
@@ -184,7 +185,7 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--clients', type=int, default=32)
   parser.add_argument('--seed', type=int, default=0)
   flags = parser.parse_args(argv)
-  answers = example_server.Answers(300, flags.seed)
+  answers = expected_answers.of_example_model(300, flags.seed)
   generator, tally = random.Random(flags.seed), Tally()
   numbers = [signal.SIGKILL] * flags.kills + [signal.SIGTERM] * flags.stops
   for number in numbers:

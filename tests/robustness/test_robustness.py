@@ -71,3 +71,9 @@ def test_a_killed_or_stopped_server_sends_no_wrong_answer() -> None:
   said = outcome('kill_server', '--kills=1', '--stops=1', '--clients=8')
   assert said.startswith('1 kills, 1 stops')
   assert said.endswith('nothing wrong')
+
+
+def test_a_new_checkpoint_is_served_without_losing_a_request() -> None:
+  said = outcome('swap_server', '--swaps=1', '--clients=8')
+  assert said.startswith('1 new checkpoints')
+  assert said.endswith('nothing wrong')
