@@ -19,8 +19,8 @@ from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
 
-_NOISE = 0.3  # relative change of the parameters from one version to the next
-_DIFFERENT = 0.9  # share of questions to which two versions answer differently
+_NOISE = 0.5  # relative change of the trained parameters in a version
+_DIFFERENT = 0.5  # share of questions to which two versions answer differently
 
 
 @dataclasses.dataclass
@@ -71,10 +71,10 @@ def make(
       for head, relation, _ in facts_lib.known(data).triples.tolist()
     }
   )
-  params = loaded.model.predictor.scorer.whole_params()
+  scorer = loaded.model.predictor.scorer
+  params = trained = scorer.whole_params()
   versions: list[Version] = []
   for _ in range(count):
-    scorer = loaded.model.predictor.scorer
     model = model_lib.Model(
       scorer.model, scorer.placement.place(params), data, 1
     )
@@ -86,7 +86,7 @@ def make(
       lambda leaf: (
         leaf * (1 + _NOISE * generator.standard_normal(leaf.shape))
       ).astype(leaf.dtype),
-      params,
+      trained,
     )
   return versions
 
