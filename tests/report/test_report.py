@@ -492,13 +492,6 @@ def test_reports_differ_only_in_their_times(triple_run, triple_report):
   assert first == second
 
 
-def test_the_example_model(tmp_path):
-  output = write.write_report(coke_jax.EXAMPLE_MODEL, tmp_path / 'report.html')
-  assert output.stat().st_size < 5e6
-  document = Document(output.read_text(encoding='utf-8'))
-  assert '0.966' in document.text  # the mean quantile in results.json
-
-
 def test_a_file_that_cannot_be_written(triple_run, tmp_path, monkeypatch):
   output = tmp_path / 'report.html'
   output.write_text('before')

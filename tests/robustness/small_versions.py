@@ -19,8 +19,8 @@ from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
 
-_NOISE = 0.5  # relative change of the trained parameters in a version
-_DIFFERENT = 0.5  # share of questions to which two versions answer differently
+_NOISE = 0.3  # standard deviation of the change of each parameter
+_DIFFERENT = 0.9  # share of questions to which two versions answer differently
 
 
 @dataclasses.dataclass
@@ -82,9 +82,11 @@ def make(
     if versions and answers.differing(versions[-1].answers) < _DIFFERENT:
       raise RuntimeError('two versions of the model hardly differ')
     versions.append(Version(served.Served(model).identity, answers, params))
+    # After a short training, all answers are almost equal. Larger parameters
+    # give different answers to different questions.
     params = jax.tree.map(
       lambda leaf: (
-        leaf * (1 + _NOISE * generator.standard_normal(leaf.shape))
+        leaf + _NOISE * generator.standard_normal(leaf.shape)
       ).astype(leaf.dtype),
       trained,
     )

@@ -1,31 +1,18 @@
 """Tests the page in Chromium: questions, reasons, a review and errors."""
 
-import os
 import pathlib
 import re
-import shutil
 
+import chromium
 import pytest
 from playwright import sync_api
 
 import coke_jax
 from coke_jax.serve import server
 
-NAMES = ('chromium', 'chromium-browser', 'google-chrome')
-ARGUMENTS = (
-  *('--headless', '--no-sandbox', '--disable-gpu', '--disable-quic'),
-  *('--no-first-run', '--disable-background-networking', '--disable-sync'),
-  '--disable-component-update',
-)
 WIDE, NARROW = 1280, 400
 PATIENCE = 120_000.0  # milliseconds, on a busy machine
 MOST_TABS = 60  # maximum number of Tab keys until a button has the focus
-
-
-def find_chromium() -> str | None:
-  folders = os.pathsep.join([os.environ.get('PATH', ''), '/usr/bin'])
-  found = (shutil.which(name, path=folders) for name in NAMES)
-  return next((path for path in found if path), None)
 
 
 @pytest.fixture(scope='module')
@@ -37,15 +24,8 @@ def running():
 
 @pytest.fixture(scope='module')
 def browser():
-  path = find_chromium()
-  if path is None:
-    pytest.skip(f'needs a browser: none of {", ".join(NAMES)} is installed')
-  with sync_api.sync_playwright() as playwright:
-    launched = playwright.chromium.launch(
-      executable_path=path, args=list(ARGUMENTS)
-    )
+  with chromium.launched() as launched:
     yield launched
-    launched.close()
 
 
 @pytest.fixture
@@ -119,11 +99,6 @@ def tab_to(page, name):
   raise AssertionError(f'{name} is not reached by {MOST_TABS} tabs')
 
 
-def assert_fits(page, width):
-  """Asserts that nothing is wider than the window."""
-  assert page.evaluate('document.documentElement.scrollWidth') <= width
-
-
 def test_a_question_is_built_answered_and_reviewed_by_keyboard(
   open_page, running
 ):
@@ -180,7 +155,7 @@ def test_everything_fits_into_a_narrow_dark_window(open_page):
   background = 'getComputedStyle(document.body).backgroundColor'
   red = int(re.findall(r'\d+', page.evaluate(background))[0])
   assert red < 64
-  assert_fits(page, NARROW)
+  assert chromium.fits(page, NARROW)
   choose(page, '#entity', 'kenya', 'Kenya')
   for tab, content in (
     ('facts', 'dd'),
@@ -189,17 +164,17 @@ def test_everything_fits_into_a_narrow_dark_window(open_page):
   ):
     page.locator(f'#{tab}-tab').click()
     sync_api.expect(page.locator(f'#{tab} {content}').first).to_be_visible()
-    assert_fits(page, NARROW)
+    assert chromium.fits(page, NARROW)
   # The facts of a group are listed below the map.
   page.locator('#map .choices button').first.click()
   sync_api.expect(page.locator('#map .lines li')).to_have_count(8)
   page.locator('#relation').click()
   sync_api.expect(page.locator('#relation-options li').first).to_be_visible()
-  assert_fits(page, NARROW)
+  assert chromium.fits(page, NARROW)
   choose(page, '#relation', 'borders', 'borders →')
   page.locator('#answers .answer').first.click()
   sync_api.expect(page.locator('.reasons svg.picture')).to_be_visible()
-  assert_fits(page, NARROW)
+  assert chromium.fits(page, NARROW)
 
 
 def test_further_facts_are_loaded(open_page):
@@ -331,7 +306,7 @@ def test_the_description_of_the_api_is_shown(open_page):
     'Africa **region Kenya means Kenya region Africa'
   )
   assert '`' not in page.locator('#operations').inner_text()
-  assert_fits(page, WIDE)
+  assert chromium.fits(page, WIDE)
 
 
 def refuse(route, status, message):
