@@ -151,8 +151,9 @@ class Server:
   def __exit__(self, *_: object) -> None:
     """Stops accepting connections, answers all requests, then returns."""
     self.engine.stopping = True
-    self._reloader.stop()
     self._uvicorn.should_exit = True
+    # This waits until the program that is being compiled is complete.
+    self._reloader.stop()
     self._thread.join()
     self.engine.stop()
 

@@ -5,7 +5,16 @@ import threading
 import pytest
 import small
 
-from coke_jax.serve import jobs, operations, served, warm_up
+from coke_jax.serve import engine as engine_lib
+from coke_jax.serve import (
+  jobs,
+  limits,
+  metrics,
+  operations,
+  reload,
+  served,
+  warm_up,
+)
 
 FACT = (small.ENTITIES[0], small.RELATIONS[0], small.ENTITIES[1])
 
@@ -42,6 +51,31 @@ def test_no_request_compiles_a_program_after_the_warm_up(model):
   requests(model)
   # The static embeddings are computed without a compiled program.
   assert model.model.encoder.traces == compiled + 1
+
+
+def test_a_model_is_served_before_the_other_programs_are_compiled(
+  model, monkeypatch
+):
+  compiled = threading.Event()
+  run = warm_up.other_requests
+
+  def wait_and_run(*arguments):
+    assert compiled.wait(60)
+    run(*arguments)
+
+  monkeypatch.setattr(served, 'load_served', lambda _: model)
+  monkeypatch.setattr(warm_up, 'other_requests', wait_and_run)
+  engine = engine_lib.Engine(limits.Limits(), metrics.Metrics())
+  reloader = reload.Reloader('any', engine, warm_up=True)
+  reloader.load()
+  before = model.model.encoder.traces
+  assert engine.served is model
+  compiled.set()
+  reloader._background._thread.join(60)
+  sizes = len(model.model.predictor.scorer.batch_sizes())
+  assert model.model.encoder.traces - before == 4 * sizes
+  reloader.stop()
+  engine.stop()
 
 
 def test_a_warm_up_in_the_background_ends_early(model):
