@@ -23,7 +23,7 @@ def newest(session: nox.Session) -> None:
   session.run('ruff', 'check', '.')
   session.run('ruff', 'format', '--check', '.')
   session.run('mypy')
-  session.run('python', '-m', 'pytest', *session.posargs)
+  session.run('python', '-m', 'pytest', '-m', '', *session.posargs)
 
 
 @nox.session(python='3.12')

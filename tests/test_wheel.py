@@ -98,6 +98,7 @@ def facts():
   return triples
 
 
+@pytest.mark.slow
 def test_four_commands_from_a_csv_file_to_answers(installed, tmp_path):
   folder = tmp_path / 'empty'
   folder.mkdir()

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
 SCRIPTS = pathlib.Path(__file__).parent
 
 
