@@ -1,17 +1,16 @@
 """Connects the processes of one training, on one or several hosts.
 
 JAX's distributed runtime connects the processes and provides a key-value store.
-Process 0 reads and writes all files. If a process is lost, the others would
-wait for it forever. So two threads in each process detect lost processes.
-`_talk` increases a counter in the store and reads the counters of the others.
-`_judge` ends its process if another process has failed, has been stopped by a
-signal, or has not increased its counter for `_LOST_SECONDS`. If process 0 is
-killed, JAX aborts the others. `host_guard` then prints the reason.
+Process 0 reads and writes all files, except for the shards in checkpoints. If a
+process is lost, the others would wait for it forever. So each process has two
+threads. `_talk` increases a counter in the store and reads the counters of the
+others. `_judge` ends its process if another process has failed, has been
+stopped by a signal, or has not increased its counter for `_LOST_SECONDS`. If
+process 0 is killed, JAX aborts the others. `host_guard` then prints the reason.
 """
 
 import contextlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -22,7 +21,7 @@ from typing import Any, NoReturn
 
 import jax
 
-from coke_jax import errors, host_guard
+from coke_jax import errors, host_cluster, host_guard
 
 _LOST_SECONDS = 40.0
 _POLL_SECONDS = 1.0
@@ -45,7 +44,7 @@ class _Group:
   process_id = 0
   client: Any = None
   names: tuple[str, ...] = ()
-  calls = 0  # calls of `broadcast` and `wait_for_all`, equal in all processes
+  calls = 0  # of the functions for all processes, equal in all of them
 
 
 def num_processes() -> int:
@@ -59,12 +58,10 @@ def is_main() -> bool:
 
 
 def broadcast(value: Any = None) -> Any:
-  """Returns, in all processes, the value that process 0 passes.
+  """Returns, in all processes, the JSON data that process 0 passes.
 
-  All processes must call this function and `wait_for_all` in the same order.
-
-  Args:
-    value: JSON data. Only the value of process 0 is used.
+  All processes must call this function, `gather` and `wait_for_all` in the same
+  order.
   """
   if _Group.num_processes == 1:
     return value
@@ -74,6 +71,22 @@ def broadcast(value: Any = None) -> Any:
     _Group.client.key_value_set(key, json.dumps(value))
     return value
   return json.loads(_Group.client.blocking_key_value_get(key, _DAY))
+
+
+def gather(value: Any) -> list[Any]:
+  """Returns, in all processes, the JSON data that each process passes.
+
+  See `broadcast` about the order of calls.
+  """
+  if _Group.num_processes == 1:
+    return [value]
+  _Group.calls += 1
+  key = f'coke_jax/values/{_Group.calls}'
+  _Group.client.key_value_set(f'{key}/{_Group.process_id}', json.dumps(value))
+  return [
+    json.loads(_Group.client.blocking_key_value_get(f'{key}/{number}', _DAY))
+    for number in range(_Group.num_processes)
+  ]
 
 
 def wait_for_all() -> None:
@@ -144,7 +157,7 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
         'such as 10.0.0.1:1234'
       )
   else:
-    num_processes = _cluster_size()
+    num_processes = host_cluster.num_processes()
   if num_processes == 1:
     return False
   for name, value in (
@@ -177,20 +190,8 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
   return True
 
 
-def _cluster_size() -> int:
-  """Returns the number of processes of the cluster that JAX detects, or 1."""
-  try:
-    from jax._src import clusters
-
-    detect = clusters.ClusterEnv.auto_detect_unset_distributed_params
-    found = detect(None, None, None, None, None, 60)
-    return int(found[1] or 1)
-  except Exception as error:  # The private function may raise any error.
-    logging.warning('no cluster was detected: %s', error)
-    return 1
-
-
-def _describe(process_id: int) -> str:
+def describe(process_id: int) -> str:
+  """Returns the number of a process, its host and its process id."""
   return f'process {process_id} ({_Group.names[process_id]})'
 
 
@@ -211,7 +212,7 @@ class _Watch:
 
       self._guard = host_guard.Guard(
         str(distributed.global_state.coordinator_address),
-        f'error: {_describe(_Group.process_id)} ended because {_describe(0)} '
+        f'error: {describe(_Group.process_id)} ended because {describe(0)} '
         f'was lost: {_CONTINUE}',
       )
     for function in (self._talk, self._judge):
@@ -268,7 +269,7 @@ class _Watch:
     while not self._over.wait(_POLL_SECONDS):
       for process_id, (text, status) in list(self._ends.items()):
         if process_id != _Group.process_id:
-          name = _describe(process_id)
+          name = describe(process_id)
           if status > 1:
             number = signal.Signals(status - 128).name
             self._end(f'stopped by {number} in {name}: {_CONTINUE}', status)
@@ -284,7 +285,7 @@ class _Watch:
 
   def _end_without(self, process_id: int) -> NoReturn:
     self._end(
-      f'error: {_describe(process_id)} was lost: no sign of it for '
+      f'error: {describe(process_id)} was lost: no sign of it for '
       f'{_LOST_SECONDS:.0f} s: {_CONTINUE}',
       1,
     )

@@ -20,6 +20,7 @@ from jax.experimental import multihost_utils
 from coke_jax import errors, hosts
 
 _AXIS = 'devices'
+_MESSAGE_BYTES = 64 << 20  # of `broadcast`, so that they fit on any device
 
 
 class DeviceError(errors.CokeError, ValueError):
@@ -76,11 +77,8 @@ def own_devices() -> np.ndarray:
 def own_rows(rows: int) -> np.ndarray:
   """Returns the rows of a batch that the devices of this process receive.
 
-  Args:
-    rows: number of rows over all devices, a multiple of `num_devices`.
-
-  Returns:
-    int64 [rows of this process], in the order of the devices.
+  Takes the number of rows over all devices, a multiple of `num_devices`.
+  Returns int64 [rows of this process], in the order of the devices.
   """
   piece = rows // num_devices()
   return (own_devices()[:, None] * piece + np.arange(piece)[None]).reshape(-1)
@@ -176,9 +174,7 @@ def replicate(tree: Any) -> Any:
 
   If there are several processes, the tree must be equal in all of them.
   """
-  check_process()
-  mesh = jax.sharding.Mesh(np.array(jax.devices()), (_AXIS,))
-  whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  whole = _sharding()
   if hosts.num_processes() > 1:
     return jax.tree.map(
       lambda leaf: jax.make_array_from_process_local_data(
@@ -190,18 +186,26 @@ def replicate(tree: Any) -> Any:
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
-def place_rows(array: Any) -> jax.Array:
-  """Places row i of an array [devices, ...] on device i.
+def place_rows(
+  shape: tuple[int, ...], row: Callable[[int], np.ndarray]
+) -> jax.Array:
+  """Places row i of an array on device i.
 
-  If there are several processes, the array must be equal in all of them.
+  Args:
+    shape: [devices, ...], the shape of the array.
+    row: returns row i, [...]. It is called for the devices of this process.
   """
+
+  def piece(index: Any) -> np.ndarray:
+    return row(index[0].start or 0)[None]
+
+  return jax.make_array_from_callback(shape, _sharding(_AXIS), piece)
+
+
+def _sharding(*axes: str) -> jax.sharding.NamedSharding:
   check_process()
-  host = np.asarray(array)
   mesh = jax.sharding.Mesh(np.array(jax.devices()), (_AXIS,))
-  by_rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(_AXIS))
-  return jax.make_array_from_callback(
-    host.shape, by_rows, lambda index: host[index]
-  )
+  return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes))
 
 
 def fetch_rows(array: jax.Array) -> np.ndarray:
@@ -224,13 +228,14 @@ def broadcast(tree: Any) -> Any:
     return tree
 
   def copy(leaf: Any) -> np.ndarray:
-    array = np.ascontiguousarray(leaf).reshape(-1)
-    if not array.size:
-      return np.asarray(leaf)
     # JAX sums the arrays, with zeros in all processes except process 0. A sum
     # of floats would change -0.0 to 0.0. Bytes do not change.
-    sent = multihost_utils.broadcast_one_to_all(array.view(np.uint8))
-    return np.asarray(sent).view(array.dtype).reshape(leaf.shape)
+    sent = np.ascontiguousarray(leaf).reshape(-1).view(np.uint8)
+    received = np.empty_like(sent)
+    for start in range(0, sent.size, _MESSAGE_BYTES):
+      part = slice(start, start + _MESSAGE_BYTES)
+      received[part] = multihost_utils.broadcast_one_to_all(sent[part])
+    return received.view(leaf.dtype).reshape(leaf.shape)
 
   return jax.tree.map(copy, tree)
 
@@ -243,11 +248,7 @@ def _maximum() -> Any:
 def start_maximum(values: np.ndarray) -> jax.Array:
   """Starts to compute the maximum of each value over all processes.
 
-  Args:
-    values: int32 [n].
-
-  Returns:
-    int32 [devices of this process, n], with equal rows.
+  Takes int32 [n]. Returns int32 [devices of this process, n], with equal rows.
   """
   copies = np.repeat(values[None], jax.local_device_count(), axis=0)
   result: jax.Array = _maximum()(copies)

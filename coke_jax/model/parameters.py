@@ -25,7 +25,7 @@ def init_params(model: ensemble.Encoder, seed: int) -> Any:
     The parameters, a nested dict of float32 arrays. The parameters of an
     ensemble are in the item `member` and have a leading axis M.
   """
-  key = _named_key(seed, 'parameters')
+  key = params_key(seed)
   if isinstance(model, encoder.CoKE):
     return _init(model, key)
   keys = jax.random.split(key, model.num_members)
@@ -36,6 +36,11 @@ def param_shapes(model: ensemble.Encoder) -> Any:
   """Returns the shapes and dtypes of the parameters, without computing them."""
   # A copy, because the caller may change the dict, and the original is cached.
   return jax.tree.map(lambda shape: shape, _param_shapes(model))
+
+
+def params_key(seed: int) -> jax.Array:
+  """Returns the key from which `init_params` draws the parameters."""
+  return _named_key(seed, 'parameters')
 
 
 def dropout_key(seed: int) -> jax.Array:
@@ -53,14 +58,15 @@ def _param_shapes(model: ensemble.Encoder) -> Any:
   return jax.eval_shape(lambda: init_params(model, seed=0))
 
 
-def _draw(model: encoder.CoKE, key: jax.Array) -> Any:
+def draw(model: encoder.CoKE, key: jax.Array) -> Any:
+  """Draws the initial parameters of an encoder with a given key."""
   tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
   return model.init(key, tokens, jnp.zeros(1, jnp.int32))['params']
 
 
-_init = jax.jit(_draw, static_argnums=0)
+_init = jax.jit(draw, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _init_members(member: encoder.CoKE, keys: jax.Array) -> Any:
-  return jax.vmap(functools.partial(_draw, member))(keys)
+  return jax.vmap(functools.partial(draw, member))(keys)

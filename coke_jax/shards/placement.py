@@ -6,19 +6,18 @@ entities V divided by the number of devices, rounded up. The entity embeddings,
 the entity biases and their optimizer state are cut in this way. All other
 arrays are copied to every device.
 
-On the host and in checkpoints, trees are whole: they have the arrays of
-`encoder.CoKE`. So a checkpoint can be read with any number of devices.
+On the host, trees are whole: they have the arrays of `encoder.CoKE`.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coke_jax import parallel
+from coke_jax import hosts, parallel
 from coke_jax.model import encoder, ensemble, parameters
 
 # The arrays [devices, S, ...] of a cut tree. The first rows of the whole
@@ -60,12 +59,45 @@ class Placement:
     tree = self.cut(jax.tree.map(np.asarray, tree))
     return jax.tree_util.tree_map_with_path(
       lambda path, leaf: (
-        parallel.place_rows(leaf)
+        parallel.place_rows(leaf.shape, leaf.__getitem__)
         if is_shard(path)
         else parallel.replicate(leaf)
       ),
       tree,
     )
+
+  def place_from_main(self, tree: Any) -> Any:
+    """Copies a whole tree of process 0 to the devices of all processes.
+
+    The vocabulary must be cut. All processes must call this method. The other
+    processes receive one shard at a time, and only keep their own.
+
+    Args:
+      tree: the tree in process 0, NumPy arrays. In other processes, the shapes
+        and dtypes of its arrays.
+    """
+    own = set(parallel.own_devices().tolist())
+
+    def send(shape: Any, array: Any) -> np.ndarray:
+      if not hosts.is_main():
+        array = np.empty(shape, array.dtype)
+      sent: np.ndarray = parallel.broadcast(array)
+      return sent
+
+    def send_leaf(path: Any, leaf: Any) -> jax.Array:
+      if not is_shard(path):
+        placed: jax.Array = parallel.replicate(send(leaf.shape, leaf))
+        return placed
+      kept = {}
+      for device in range(self.num_devices):
+        part = leaf[device] if hosts.is_main() else leaf
+        shard = send(leaf.shape[1:], part)
+        if device in own:
+          kept[device] = shard
+      return parallel.place_rows(leaf.shape, kept.__getitem__)
+
+    cut = self.cut(tree) if hosts.is_main() else jax.eval_shape(self.cut, tree)
+    return jax.tree_util.tree_map_with_path(send_leaf, cut)
 
   def fetch(self, tree: Any) -> Any:
     """Copies a tree from the devices and makes it whole, as NumPy arrays.
@@ -80,7 +112,23 @@ class Placement:
       ),
       tree,
     )
-    return _map_params(tree, self._join)
+    return self.join(tree)
+
+  def own_parts(self, tree: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Copies a tree from this process's devices, one part after another.
+
+    Args:
+      tree: a tree on the devices.
+
+    Yields:
+      The path of a leaf, and the leaf or one of its shards.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+      if self.is_cut and is_shard(path):
+        for _, shard in own_shards(leaf):
+          yield path, shard
+      else:
+        yield path, np.asarray(leaf)
 
   def axes(self, shapes: Any) -> Any:
     """Returns `state_axes` for `parallel.map_devices`.
@@ -102,6 +150,10 @@ class Placement:
   def cut(self, tree: Any) -> Any:
     """Cuts a whole tree. Shards get a leading axis of devices."""
     return _map_params(tree, self._cut)
+
+  def join(self, tree: Any) -> Any:
+    """Reverses `cut` for a tree of NumPy arrays."""
+    return _map_params(tree, self._join)
 
   def sum_gradients(self, gradients: Any) -> Any:
     """Sums gradients over the devices. Works only inside `map_devices`.
@@ -162,6 +214,19 @@ def make(model: ensemble.Encoder, *, cut: bool = False) -> Placement:
 def is_shard(path: Any) -> bool:
   """Returns whether the leaf of a cut tree at a path is a shard."""
   return bool(path) and getattr(path[-1], 'key', None) in (ENTITIES, BIAS)
+
+
+def own_shards(array: jax.Array) -> Iterator[tuple[int, np.ndarray]]:
+  """Copies the shards of this process from its devices, one after another.
+
+  Args:
+    array: [devices, S, ...].
+
+  Yields:
+    The position of a device among all devices, and its shard, [S, ...].
+  """
+  for shard in array.addressable_shards:
+    yield shard.index[0].start or 0, np.asarray(shard.data)[0]
 
 
 def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:

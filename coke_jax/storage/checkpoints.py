@@ -1,16 +1,18 @@
 """Writes and reads the checkpoints of a training; verifies them on reading.
 
-Only this module and `orbax_noise` call orbax. A checkpoint is a folder with:
+`orbax_manager` calls orbax. A checkpoint is a folder with:
 
 params    the model's parameters
 training  the rest of the training state, which is needed to resume
 metadata  a small JSON object
 
+If the vocabulary was cut, `shard_checkpoints` has written the folder. This
+module reads it, too.
+
 If a byte of an array file is flipped, orbax restores a wrong number without an
 error. So the metadata lists the SHA-256 of each array file and of each item.
 """
 
-import json
 import logging
 import pathlib
 from collections.abc import Mapping
@@ -20,10 +22,15 @@ import jax
 import numpy as np
 
 from coke_jax import errors, hosts
-from coke_jax.data import atomic_files
-from coke_jax.storage import checksums, orbax_noise, retention
+from coke_jax.storage import (
+  checkpoint_metadata,
+  checksums,
+  orbax_manager,
+  orbax_noise,
+  retention,
+  shard_files,
+)
 
-_METADATA = ('metadata', 'metadata')  # path of the JSON below a checkpoint
 _DAMAGED = 'damaged_checkpoints'  # beside the folder of the checkpoints
 
 State = Mapping[str, Any]  # trees of arrays by item: `params` and `training`
@@ -59,23 +66,10 @@ class Checkpoints:
       raise CheckpointError(
         f'{self._folder}: is a file: expected the folder of the checkpoints'
       )
-    if writing or folder.is_dir():
-      ocp = orbax_noise.import_orbax()
-      options = ocp.CheckpointManagerOptions(
-        preservation_policy=self._retention,
-        create=False,
-        **orbax_noise.process_options(hosts.num_processes()),
-        cleanup_tmp_directories=writing,
-        enable_async_checkpointing=False,
-        step_prefix='step',
-      )
+    if hosts.is_main() and (writing or folder.is_dir()):
       try:
-        if writing:
-          folder.mkdir(parents=True, exist_ok=True)
-        self._manager = ocp.CheckpointManager(
-          self._folder,
-          options=options,
-          item_names=('params', 'training', 'metadata'),
+        self._manager = orbax_manager.open_folder(
+          self._folder, self._retention, writing=writing
         )
       except Exception as error:  # Orbax documents no exception types.
         raise CheckpointError(
@@ -119,13 +113,16 @@ class Checkpoints:
       self._move_damaged_away()
       if step in self.steps():
         old = self._metadata(step)
-        if old['arrays'] != described['arrays']:
-          raise CheckpointError(
-            f'{self._folder}: the checkpoint of step {step} contains another '
-            'state than the training: move this checkpoint away'
-          )
+        if 'shards' in old:  # The state was restored from this checkpoint.
+          del described['arrays']
+          described['shards'] = old['shards']
+        elif old['arrays'] != described['arrays']:
+          raise self._another_state(step)
       else:
-        self._write(step, host, described)
+        if not orbax_manager.save(self._manager, step, host, described):
+          raise CheckpointError(
+            f'{self._folder}: the checkpoint of step {step} was not written'
+          )
         old = described
       # The files are listed after orbax has written them. If the process is
       # killed in between, the checkpoint is complete but has no list.
@@ -136,10 +133,7 @@ class Checkpoints:
       }
       described = {**described, 'files': listed}
       if described != old:
-        text = json.dumps(_signed(described))
-        place = self._place(step, *_METADATA)
-        with atomic_files.whole_file(place) as unfinished:
-          unfinished.write_text(text, encoding='utf-8')
+        checkpoint_metadata.write(self._place(step), described)
     except CheckpointError:
       raise
     except Exception as error:  # Orbax documents no exception types.
@@ -161,7 +155,7 @@ class Checkpoints:
     Raises:
       CheckpointError: there are checkpoints, but none is usable.
     """
-    for step in (steps := self.steps()):
+    for step in (steps := self._listed_steps()):
       try:
         return self._restore(step, template)
       except CheckpointError as error:
@@ -184,7 +178,7 @@ class Checkpoints:
       return latest
     step = latest[1]['best_step']
     try:
-      if step not in self.steps():
+      if step not in self._listed_steps():
         raise CheckpointError(
           f'{self._folder}: the best checkpoint, of step {step}, is missing'
         )
@@ -195,35 +189,30 @@ class Checkpoints:
       )
       return latest
 
+  def _listed_steps(self) -> list[int]:
+    """Returns the steps from which `latest` and `best` choose."""
+    return self.steps()
+
   def _restore(self, step: int, template: State) -> Restored:
-    assert self._manager is not None, 'there are no checkpoints'
     shapes = jax.tree.map(
       lambda leaf: np.empty(leaf.shape, dtype=leaf.dtype), dict(template)
     )
     place = f'{self._folder}: the checkpoint of step {step}'
-    ocp = orbax_noise.import_orbax()
     try:
       metadata = self._metadata(step)
-      listed = {
-        name: sha256
-        for name, sha256 in metadata.pop('files', {}).items()
-        if name.split('/')[0] in shapes
-      }
-      checksums.compare(self._place(step), listed, 'its metadata')
-      with orbax_noise.silenced():
-        restored = self._manager.restore(
-          step,
-          args=ocp.args.Composite(
-            **{
-              item: ocp.args.StandardRestore(tree)
-              for item, tree in shapes.items()
-            }
-          ),
+      if 'shards' in metadata:
+        state = shard_files.Reader.of(self._place(step), metadata).read_whole(
+          shapes
         )
-      state = {
-        item: jax.tree.map(np.asarray, restored[item]) for item in shapes
-      }
-      saved = metadata.pop('arrays')
+      else:
+        assert self._manager is not None, 'there are no checkpoints'
+        listed = {
+          name: sha256
+          for name, sha256 in metadata.get('files', {}).items()
+          if name.split('/')[0] in shapes
+        }
+        checksums.compare(self._place(step), listed, 'its metadata')
+        state = orbax_manager.restore(self._manager, step, shapes)
     except Exception as error:  # Orbax documents no exception types.
       raise CheckpointError(
         f'{place} cannot be read: {orbax_noise.reason(error)}'
@@ -236,46 +225,42 @@ class Checkpoints:
           f'{jax.tree_util.keystr(path)} has the shape {got.shape}, expected '
           f'{expected.shape}'
         )
-    if _arrays(state) != {item: saved.get(item) for item in state}:
+    if 'shards' not in metadata and _arrays(state) != {
+      item: metadata['arrays'].get(item) for item in state
+    }:
       raise CheckpointError(
         f'{place} is damaged: its arrays differ from those that were saved'
       )
+    return state, self._checked(step, metadata)
+
+  def _checked(self, step: int, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Returns what was given to `save` as metadata.
+
+    Raises:
+      CheckpointError: the checkpoint is of another step or run.
+    """
+    place = f'{self._folder}: the checkpoint of step {step}'
     if metadata['step'] != step:
       raise CheckpointError(
         f'{place} is a renamed checkpoint of step {metadata["step"]}'
       )
-    run = metadata.pop('run')
+    run = metadata['run']
     if run and self._run and run != self._run:
       raise CheckpointError(f'{place} is of another run')
-    return state, metadata
+    own = ('run', 'arrays', 'files', 'shards')
+    return {key: metadata[key] for key in metadata if key not in own}
 
-  def _write(self, step: int, host: State, described: dict[str, Any]) -> None:
-    """Writes a checkpoint. Then orbax deletes those that are not kept."""
-    assert self._manager is not None
-    ocp = orbax_noise.import_orbax()
-    with orbax_noise.silenced():
-      saved = self._manager.save(
-        step,
-        args=ocp.args.Composite(
-          metadata=ocp.args.JsonSave(_signed(described)),
-          **{item: ocp.args.StandardSave(host[item]) for item in host},
-        ),
-      )
-    if not saved:
-      raise CheckpointError(
-        f'{self._folder}: the checkpoint of step {step} was not written'
-      )
+  def _another_state(self, step: int) -> CheckpointError:
+    return CheckpointError(
+      f'{self._folder}: the checkpoint of step {step} contains another state '
+      'than the training: move this checkpoint away'
+    )
 
-  def _place(self, step: int, *names: str) -> pathlib.Path:
-    return self._folder.joinpath(f'step_{step}', *names)
+  def _place(self, step: int) -> pathlib.Path:
+    return self._folder / f'step_{step}'
 
   def _metadata(self, step: int) -> dict[str, Any]:
-    """Reads and verifies the metadata, and returns it without its checksum."""
-    path = self._place(step, *_METADATA)
-    metadata = dict(json.loads(path.read_text(encoding='utf-8')))
-    if metadata.pop('sha256', None) != checksums.of_json(metadata):
-      raise CheckpointError(f'{path}: is damaged: its checksum does not match')
-    return metadata
+    return checkpoint_metadata.read(self._place(step))
 
   def _move_damaged_away(self) -> None:
     """Moves damaged checkpoints out of the folder. Deletes nothing."""
@@ -294,7 +279,3 @@ class Checkpoints:
 
 def _arrays(state: State) -> dict[str, str]:
   return {item: checksums.of_arrays(tree) for item, tree in state.items()}
-
-
-def _signed(metadata: dict[str, Any]) -> dict[str, Any]:
-  return {**metadata, 'sha256': checksums.of_json(metadata)}

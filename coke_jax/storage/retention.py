@@ -28,8 +28,12 @@ class Retention:
       context: unused.
     """
     del context
-    oldest_kept = len(checkpoints) - _NEWEST
+    return self.kept([info.step for info in checkpoints])
+
+  def kept(self, steps: Sequence[int]) -> list[bool]:
+    """Returns whether the checkpoint of each step is kept, oldest first."""
+    oldest_kept = len(steps) - _NEWEST
     return [
-      index >= oldest_kept or info.step == self.best_step
-      for index, info in enumerate(checkpoints)
+      index >= oldest_kept or step == self.best_step
+      for index, step in enumerate(steps)
     ]

@@ -24,14 +24,20 @@ import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import version
+from coke_jax import hosts, version
 from coke_jax.data import arrays, atomic_files, user_paths
-from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.shards import placement as placement_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
-from coke_jax.storage import checksums, json_files, layout, metrics_log
+from coke_jax.storage import (
+  checksums,
+  digests,
+  json_files,
+  layout,
+  metrics_log,
+  shard_checkpoints,
+)
 
 FORMAT = 2  # Format of the folder. No other format can be read.
-_DIGEST = ' sha256'  # Suffix of the names of checksums in data.npz.
 _SOURCE = 'source '  # Prefix of the names of checksums of the data files.
 
 WorkdirError = json_files.WorkdirError
@@ -120,9 +126,12 @@ class Workdir:
       self.folder / 'vocabulary.json', data.vocabulary
     )
     settings = config.to_dict()
-    saved = {**arrays.to_arrays(data), **_digests(settings, data.vocabulary)}
+    saved = {
+      **arrays.to_arrays(data),
+      **digests.of_run(settings, data.vocabulary),
+    }
     for role, sha256 in (sources or {}).items():
-      saved[_SOURCE + role] = _bytes_of(sha256)
+      saved[_SOURCE + role] = digests.to_bytes(sha256)
     with (
       atomic_files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
@@ -179,11 +188,12 @@ class Workdir:
     except Exception as error:  # NumPy raises any type on a damaged archive.
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
     settings = json_files.read_json(self.folder / 'config.json')
-    for key, expected in _digests(settings, vocabulary).items():
+    for key, expected in digests.of_run(settings, vocabulary).items():
       if key not in saved or not np.array_equal(saved[key], expected):
+        changed = self.folder / key.removesuffix(digests.SUFFIX)
         raise WorkdirError(
-          f'{self.folder / key.removesuffix(_DIGEST)}: was changed or belongs '
-          f'to another run: expected the file written with {path.name}'
+          f'{changed}: was changed or belongs to another run: expected the '
+          f'file written with {path.name}'
         )
     return data, {
       key.removeprefix(_SOURCE): digest.tobytes().hex()
@@ -191,7 +201,9 @@ class Workdir:
       if key.startswith(_SOURCE)
     }
 
-  def checkpoints(self, *, writing: bool) -> checkpoints_lib.Checkpoints:
+  def checkpoints(
+    self, *, writing: bool, placement: placement_lib.Placement | None = None
+  ) -> checkpoints_lib.Checkpoints:
     """Opens the checkpoints. Use the result as a context manager.
 
     Each checkpoint stores the SHA-256 of data.npz, which stores the SHA-256 of
@@ -199,36 +211,43 @@ class Workdir:
 
     Args:
       writing: whether checkpoints will be saved.
+      placement: if it cuts the vocabulary, states are cut trees on the devices,
+        and all processes must call this method. See `shard_checkpoints`.
 
     Raises:
       WorkdirError: data.npz cannot be read.
       checkpoints.CheckpointError: the checkpoints cannot be opened.
     """
+    path, run = self.folder / 'data.npz', ''
     try:
-      run = checksums.of_file(self.folder / 'data.npz')
+      run = checksums.of_file(path) if hosts.is_main() else ''
     except OSError as error:
-      raise WorkdirError(
-        f'{self.folder / "data.npz"}: cannot be read: {error}'
-      ) from error
-    return checkpoints_lib.Checkpoints(
-      self.folder / 'checkpoints', writing=writing, run=run
-    )
+      raise WorkdirError(f'{path}: cannot be read: {error}') from error
+    folder = self.folder / 'checkpoints'
+    if placement is not None and placement.is_cut:
+      return shard_checkpoints.ShardCheckpoints(
+        folder, placement, writing=writing, run=run
+      )
+    return checkpoints_lib.Checkpoints(folder, writing=writing, run=run)
 
-  def best_params(self, shapes: Any) -> tuple[Any, int]:
+  def best_params(
+    self, shapes: Any, placement: placement_lib.Placement | None = None
+  ) -> tuple[Any, int]:
     """Reads the parameters of the best checkpoint.
 
     Args:
-      shapes: the shapes and dtypes of the parameters, from
-        `parameters.param_shapes`.
+      shapes: their shapes and dtypes, from `parameters.param_shapes`.
+      placement: as for `checkpoints`.
 
     Returns:
-      A tree of NumPy arrays, then the step of the checkpoint.
+      A tree of NumPy arrays, or of arrays on the devices if `placement` cuts
+      the vocabulary. Then the step of the checkpoint.
 
     Raises:
       WorkdirError: data.npz cannot be read.
       checkpoints.CheckpointError: there is no checkpoint, or none is usable.
     """
-    with self.checkpoints(writing=False) as checkpoints:
+    with self.checkpoints(writing=False, placement=placement) as checkpoints:
       restored = checkpoints.best({'params': shapes})
     if restored is None:
       raise checkpoints_lib.CheckpointError(
@@ -273,28 +292,3 @@ class Workdir:
         f'expected format {FORMAT} of coke_jax {version.__version__}; train '
         'again in another folder'
       )
-
-
-def _digests(
-  settings: dict[str, Any], vocabulary: vocabulary_lib.Vocabulary
-) -> dict[str, np.ndarray]:
-  """Computes the SHA-256 of the settings and of the labels, uint8 [32] each.
-
-  Fields in `config.RUNTIME_FIELDS` and the formatting of the files have no
-  effect.
-  """
-  fixed = config_lib.flatten(ml_collections.ConfigDict(settings))
-  for field in config_lib.RUNTIME_FIELDS:
-    fixed.pop(field, None)
-  contents = {
-    'config.json': fixed,
-    'vocabulary.json': [vocabulary.entities, vocabulary.relations],
-  }
-  return {
-    name + _DIGEST: _bytes_of(checksums.of_json(content))
-    for name, content in contents.items()
-  }
-
-
-def _bytes_of(sha256: str) -> np.ndarray:
-  return np.frombuffer(bytes.fromhex(sha256), dtype=np.uint8)

@@ -141,7 +141,7 @@ def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
   """Returns the seconds per step, and the seconds of the compilation."""
   # Clear the cache, so that the first call below compiles the step.
   train_step.make_train_step.cache_clear()
-  state = setup.placement.place(setup.init_state())
+  state = setup.init_placed()
   key = parameters.dropout_key(0)
   size = setup.config.train.steps_per_call
   chunk = next(
@@ -164,9 +164,7 @@ def _time_evaluation(setup: setup_lib.Setup) -> float:
   if not splits:
     return 0.0
   ranker = setup.make_ranker()
-  params = setup.placement.place(
-    parameters.init_params(setup.model, setup.config.train.seed)
-  )
+  params = setup.init_placed().params
   smallest = min(splits, key=lambda split: len(data.split(split)))
   seconds = []
   for _ in range(2):  # The time of the first run includes the compilation.

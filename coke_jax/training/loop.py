@@ -1,7 +1,7 @@
 """The training loop of one work folder: steps, validations, checkpoints.
 
 If there are several processes (see `hosts`), all of them run the loop. Only
-process 0 reads and writes files.
+process 0 reads and writes files, except for checkpoints of shards.
 """
 
 import contextlib
@@ -79,16 +79,16 @@ class Trainer:
       The last state, on all local devices.
 
     Raises:
-      TrainingError: a loss, gradient, parameter or score is not finite. The
-        message states the step.
+      TrainingError: a loss, gradient, parameter or score is not finite.
       checkpoints.CheckpointError: a checkpoint cannot be read or written.
       interruption.Interruption: SIGINT or SIGTERM was received. The message
         states the step from which the training will continue.
     """
     with contextlib.ExitStack() as stack:
-      if hosts.is_main():
+      placement = self.setup.placement
+      if hosts.is_main() or placement.is_cut:
         self._checkpoints = stack.enter_context(
-          self.workdir.checkpoints(writing=True)
+          self.workdir.checkpoints(writing=True, placement=placement)
         )
       self._restore()
       if self.progress.finished:
@@ -107,19 +107,15 @@ class Trainer:
 
   def _restore(self) -> None:
     """Restores state and progress from the last checkpoint, if there is one."""
-    state = self.setup.init_state()
-    restored = None
-    if hosts.is_main():
-      restored = self._checkpoints.latest(train_state.to_items(state))
-    if restored is not None:
-      items, metadata = restored
-      state = train_state.from_items(items)
-      self.progress = progress_lib.Progress(**metadata)
-      if self.progress.best_step not in (None, *self._checkpoints.steps()):
-        # The checkpoint of `best_step` was deleted when a later checkpoint
-        # became the best. The later checkpoint is damaged, so none is the best.
-        self.progress.best_step = self.progress.best_metric = None
-        self.progress.stale_validations = 0
+    is_cut, restored = self.setup.placement.is_cut, None
+    if hosts.is_main() or is_cut:
+      restored = self._checkpoints.latest(
+        train_state.to_items(jax.eval_shape(self.setup.init_state))
+      )
+    if restored is not None and hosts.is_main():
+      self.progress = progress_lib.restored(
+        restored[1], self._checkpoints.steps()
+      )
       print(
         f'{self.workdir.folder}: continuing after step '
         f'{self.progress.step:,} of {self.setup.num_steps:,}'
@@ -127,7 +123,15 @@ class Trainer:
     self.progress = progress_lib.Progress(
       **hosts.broadcast(dataclasses.asdict(self.progress))
     )
-    self._state = self.setup.placement.place(parallel.broadcast(state))
+    if restored is not None:
+      state = train_state.from_items(restored[0])
+    elif is_cut:
+      state = self.setup.init_placed()
+    else:
+      state = self.setup.init_state()
+    if not is_cut:
+      state = self.setup.placement.place(parallel.broadcast(state))
+    self._state = state
 
   def _open_log(self) -> progress_log.TrainingLog:
     progress = self.progress
@@ -221,14 +225,12 @@ class Trainer:
   def _save(self) -> None:
     """Writes a checkpoint after checking that every number is finite."""
     self._check_steps()
-    placement = self.setup.placement
+    placement, progress = self.setup.placement, self.progress
     if not hosts.is_main() and not placement.is_cut:
       return
-    progress, host = self.progress, placement.fetch(self._state)
-    if not hosts.is_main():
-      return
-    for path, leaf in jax.tree_util.tree_leaves_with_path(host):
-      if not np.isfinite(leaf).all():
+    state = self._state if placement.is_cut else jax.device_get(self._state)
+    for path, part in placement.own_parts(state):
+      if not np.isfinite(part).all():
         raise TrainingError(
           f'step {progress.step}: {jax.tree_util.keystr(path)} is not finite '
           'after this step; training stopped without saving this step; '
@@ -237,7 +239,7 @@ class Trainer:
     progress.losses, progress.norms = self._log.losses, self._log.norms
     self._log.sync()
     self._checkpoints.save(
-      progress.step, train_state.to_items(host), dataclasses.asdict(progress)
+      progress.step, train_state.to_items(state), dataclasses.asdict(progress)
     )
 
   def _saved_steps(self) -> str:
@@ -250,7 +252,7 @@ class Trainer:
     return f'{again} from {place} of {self.setup.num_steps:,}'
 
   def _validate(self) -> None:
-    """Ranks the valid split and updates the metadata of this step's checkpoint.
+    """Ranks the valid split and updates the metadata of the checkpoint.
 
     The checkpoint was written before the validation, so a signal may end the
     validation at any time. A continued training then validates again.
@@ -263,8 +265,7 @@ class Trainer:
   def _rank_valid(self) -> None:
     """Ranks the valid split, then updates `best_step` and `finished`.
 
-    If the valid split is empty, no step is the best, and the last checkpoint is
-    used as the best.
+    If the valid split is empty, no step is the best, and the last is used.
     """
     progress, task = self.progress, self.setup.task
     progress.finished = progress.step >= self.setup.num_steps

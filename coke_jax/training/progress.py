@@ -1,6 +1,8 @@
 """The progress of a training, which is stored with every checkpoint."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 
 @dataclasses.dataclass
@@ -29,3 +31,19 @@ class Progress:
   validation_pending: bool = False
   losses: list[float] = dataclasses.field(default_factory=list)
   norms: list[float] = dataclasses.field(default_factory=list)
+
+
+def restored(metadata: dict[str, Any], steps: Sequence[int]) -> Progress:
+  """Returns the progress that a checkpoint contains.
+
+  Args:
+    metadata: the metadata of the checkpoint.
+    steps: the steps of all checkpoints.
+  """
+  progress = Progress(**metadata)
+  if progress.best_step not in (None, *steps):
+    # The checkpoint of `best_step` was deleted when a later checkpoint became
+    # the best. The later checkpoint is damaged, so none is the best.
+    progress.best_step = progress.best_metric = None
+    progress.stale_validations = 0
+  return progress

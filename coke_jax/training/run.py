@@ -165,16 +165,18 @@ def _evaluate(
     print(f'{task.data.name}: the {split} split is empty: nothing to rank')
     return None
   shapes = parameters.param_shapes(model)
-  if hosts.is_main():
-    params, step = files.best_params(shapes)
+  placement = ranker.placement
+  if hosts.is_main() or placement.is_cut:
+    params, step = files.best_params(shapes, placement)
   else:
     step = 0
     params = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
-  params = parallel.broadcast(params)
+  if not placement.is_cut:
+    params = placement.place(parallel.broadcast(params))
   started = time.monotonic()
   results = task.evaluate(
     ranker,
-    ranker.placement.place(params),
+    params,
     split,
     choosing=False,
     progress=f'ranking {split}',

@@ -75,6 +75,15 @@ class Setup:
       self.model, self.transformation, self.config.train.seed
     )
 
+  def init_placed(self) -> train_state.TrainState:
+    """Creates the state of `init_state` on the devices."""
+    return train_state.init_placed(
+      self.model,
+      self.transformation,
+      self.config.train.seed,
+      self.placement,
+    )
+
   def make_ranker(self) -> ranker_lib.Ranker:
     """Returns a ranker for parameters on the devices."""
     return ranker_lib.Ranker(

@@ -5,9 +5,12 @@ from typing import Any
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from coke_jax.model import ensemble, parameters
+from coke_jax import parallel
+from coke_jax.model import encoder, ensemble, initial_rows, parameters
+from coke_jax.shards import placement as placement_lib
 
 
 @flax.struct.dataclass
@@ -51,6 +54,46 @@ def init_state(
     params=params,
     optimizer_state=optimizer_state,
   )
+
+
+def init_placed(
+  model: ensemble.Encoder,
+  transformation: optax.GradientTransformation,
+  seed: int,
+  placement: placement_lib.Placement,
+) -> TrainState:
+  """Creates the state of `init_state` on the devices.
+
+  If the vocabulary is cut, each device only draws its own entities.
+
+  Args:
+    model: the encoder.
+    transformation: the optimizer.
+    seed: the seed of the initial parameters.
+    placement: how the state is distributed over the devices.
+  """
+  if not placement.is_cut:
+    placed: TrainState = placement.place(
+      init_state(model, transformation, seed)
+    )
+    return placed
+  assert isinstance(model, encoder.CoKE)
+  size = placement.shard_size
+
+  def create(_: Any, __: Any, key: jax.Array) -> tuple[TrainState, tuple[()]]:
+    params, entities = initial_rows.init_shard(
+      model, key, parallel.device_index() * size, size
+    )
+    params[placement_lib.ENTITIES] = entities
+    params[placement_lib.BIAS] = jnp.zeros(size, jnp.float32)
+    zero = jnp.zeros((), jnp.int32)
+    return TrainState(zero, params, transformation.init(params)), ()
+
+  shapes = jax.eval_shape(lambda: init_state(model, transformation, seed))
+  run = parallel.map_devices(create, result_axes=placement.axes(shapes))
+  batch = parallel.own_devices().astype(np.int32)  # a row for each device
+  created: TrainState = run((), batch, parameters.params_key(seed))[0]
+  return created
 
 
 def to_items(state: TrainState) -> dict[str, Any]:
