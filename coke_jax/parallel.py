@@ -1,10 +1,10 @@
 """Runs functions on the devices of all hosts.
 
 The state is copied to every device with unchanged shapes. A batch is split into
-one piece per device. On each device, the function receives one piece. The
-results are combined with `sum_over_devices`. Only this module uses pmap and
-meshes. If there are several processes (see `hosts`), all of them must call the
-functions of this module in the same order, each with its own rows of a batch.
+one piece per device, which the function receives there. The results are
+combined with `sum_over_devices`. Only this module uses pmap and meshes. If
+there are several processes (see `hosts`), all of them must call the functions
+of this module in the same order, each with its own rows of a batch.
 """
 
 import functools
@@ -182,7 +182,7 @@ def replicate(tree: Any) -> Any:
       ),
       tree,
     )
-  # Copy first, because the buffers may be donated later.
+  # Copy first, since the buffers may be donated later.
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
@@ -209,10 +209,7 @@ def _sharding(*axes: str) -> jax.sharding.NamedSharding:
 
 
 def fetch_rows(array: jax.Array) -> np.ndarray:
-  """Copies an array [devices, ...] from the devices to each host.
-
-  All processes must call this function.
-  """
+  """Copies [devices, ...] to each host. All processes must call this."""
   if hosts.num_processes() > 1:
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
   return np.asarray(array)

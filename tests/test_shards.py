@@ -1,6 +1,8 @@
 """Compares a vocabulary in shards with replicas, on eight devices."""
 
+import gc
 import itertools
+import pathlib
 import sys
 
 import jax
@@ -13,11 +15,16 @@ from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
+from coke_jax.predict import export
 from coke_jax.predict import model as model_lib
-from coke_jax.training import run
+from coke_jax.shards import placement as placement_lib
+from coke_jax.storage import checkpoints as checkpoints_lib
+from coke_jax.storage import shard_checkpoints
+from coke_jax.training import run, train_state
 from coke_jax.training import setup as setup_lib
 
 DEVICES = 8
+LARGE, LARGE_SHARD = 1001, 126  # entities of a graph, and of a device
 # Each of the first 6 devices has 3 of the 20 entities. The next one has 2, and
 # the last one has none.
 GRAPH = small.random_graph()
@@ -82,17 +89,80 @@ def check_training(name):
   compare(results, 2e-5)
 
 
-def check_memory():
-  """Checks that a device has an eighth of the entities and their moments."""
-  setup = make_setup('paper', cut=True)
-  state = setup.placement.place(setup.init_state())
-  shapes = [
-    shard.data.shape
-    for path, leaf in jax.tree_util.tree_leaves_with_path(state)
-    if path[-1] == jax.tree_util.DictKey('entity_embedding')
-    for shard in leaf.addressable_shards
-  ]
-  assert shapes == [(1, 3, 8)] * (3 * DEVICES)
+def assert_placed(state, expected):
+  """Checks that a device has an eighth of the entities, with exact values."""
+  for (path, leaf), wanted in zip(
+    jax.tree_util.tree_leaves_with_path(state),
+    jax.tree.leaves(expected),
+    strict=True,
+  ):
+    if placement_lib.is_shard(path):
+      assert leaf.shape[:2] == (DEVICES, LARGE_SHARD)
+      for shard in leaf.addressable_shards:
+        assert shard.data.shape == (1, *leaf.shape[1:])
+    assert np.asarray(leaf).tobytes() == np.asarray(wanted).tobytes()
+
+
+def largest_buffer():
+  """Returns the size of the largest array on a device."""
+  return max(
+    shard.data.size
+    for array in jax.live_arrays()
+    for shard in array.addressable_shards
+  )
+
+
+def check_start_and_checkpoints(folder):
+  """Creates, writes and reads a state, of which each device has an eighth.
+
+  The state has the values of a state without shards. Its checkpoint can be read
+  with shards and whole, and shards can be read from a whole checkpoint.
+  """
+  config = small.config()
+  config.shard_vocabulary = True
+  graph = small.random_graph(entities=LARGE)
+  setup = setup_lib.Setup(config, tasks.make_task(config, graph))
+  state = setup.init_placed()
+  assert largest_buffer() == LARGE_SHARD * 8
+  alone = jax.device_get(setup.init_state())
+  cut = setup.placement.cut(alone)
+  assert_placed(state, cut)
+  shapes = train_state.to_items(jax.eval_shape(lambda: alone))
+  metadata = {'step': 0, 'best_step': None}
+
+  def opened(name):
+    return shard_checkpoints.ShardCheckpoints(
+      folder / name, setup.placement, writing=True
+    )
+
+  def read(name, template=shapes):
+    gc.collect()
+    with opened(name) as checkpoints:
+      found, read_metadata = checkpoints.latest(template)
+    assert read_metadata == metadata
+    return found
+
+  with opened('cut') as checkpoints:
+    checkpoints.save(0, train_state.to_items(state), metadata)
+    checkpoints.save(0, train_state.to_items(state), metadata)
+    other = state.replace(step=state.step + 1)
+    with pytest.raises(checkpoints_lib.CheckpointError, match='another state'):
+      checkpoints.save(0, train_state.to_items(other), metadata)
+  del state, other
+  placed = read('cut')
+  assert largest_buffer() == LARGE_SHARD * 8
+  assert_placed(train_state.from_items(placed), cut)
+  del placed
+  with checkpoints_lib.Checkpoints(folder / 'whole', writing=True) as whole:
+    whole.save(0, train_state.to_items(alone), metadata)
+  assert_placed(train_state.from_items(read('whole')), cut)
+  with checkpoints_lib.Checkpoints(folder / 'cut', writing=True) as whole:
+    found, _ = whole.latest(shapes)
+    compare([train_state.from_items(found), alone])
+    metadata['best_step'] = 0
+    whole.save(0, found, metadata)
+  only = {'params': shapes['params']}
+  assert_placed(read('cut', only), {'params': cut.params})
 
 
 def check_use():
@@ -154,6 +224,7 @@ def check_ties():
 
 
 def train(workdir, epochs):
+  """Trains with shards, if there are several devices."""
   config = small.config(model={'dropout': 0.0}, train={'num_epochs': epochs})
   config.shard_vocabulary = True
   return run.train_and_evaluate(config, workdir, data=GRAPH)
@@ -161,22 +232,40 @@ def train(workdir, epochs):
 
 if __name__ == '__main__':
   assert parallel.num_devices() == DEVICES
+  check_start_and_checkpoints(pathlib.Path(sys.argv[1], 'checkpoints'))
   for variant in VARIANTS:
     check_training(variant)
-  check_memory()
   check_use()
   check_ties()
-  train(sys.argv[1], 3.0)
+  train(pathlib.Path(sys.argv[1], 'run'), 3.0)
 
 
-def test_shards_equal_replicas(tmp_path):
-  """Also loads a checkpoint of eight devices with the devices of this test."""
-  small.run_script(__file__, tmp_path / 'run', devices=DEVICES)
-  loaded = coke_jax.load(tmp_path / 'run')
+def test_shards_equal_replicas(tmp_path, caplog):
+  """Also uses checkpoints of eight devices with the devices of this test."""
+  small.run_script(__file__, tmp_path, devices=DEVICES)
+  folder = tmp_path / 'run'
+  loaded = coke_jax.load(folder)
   assert loaded.predictor.scorer.placement.is_cut == (
     parallel.num_devices() > 1
   )
   alone = train(tmp_path / 'alone', 3.0)
-  assert loaded.evaluate('test')['both']['mrr'] == pytest.approx(
-    alone['both']['mrr'], abs=1e-3
+  expected = pytest.approx(alone['both']['mrr'], abs=1e-3)
+  assert loaded.evaluate('test')['both']['mrr'] == expected
+
+  # The newest checkpoint is damaged. So the training continues from the one
+  # before.
+  newest = max(
+    (folder / 'checkpoints').iterdir(), key=lambda path: int(path.name[5:])
+  )
+  shard = newest / 'params' / 'entity_embedding.5.npy'
+  changed = bytearray(shard.read_bytes())
+  changed[-1] ^= 1
+  shard.write_bytes(changed)
+  assert train(folder, 3.0)['both']['mrr'] == expected
+  assert f'{shard}: is damaged' in caplog.text
+  assert (folder / 'damaged_checkpoints' / f'{newest.name}_0').exists()
+  export.write(folder, tmp_path / 'exported')
+  assert (
+    coke_jax.load(tmp_path / 'exported').evaluate('test')['both']['mrr']
+    == expected
   )

@@ -220,13 +220,15 @@ def own_shards(array: jax.Array) -> Iterator[tuple[int, np.ndarray]]:
   """Copies the shards of this process from its devices, one after another.
 
   Args:
-    array: [devices, S, ...].
+    array: [devices, S, ...], or [devices of this process, S, ...], as `pmap`
+      returns it if there are several processes.
 
   Yields:
     The position of a device among all devices, and its shard, [S, ...].
   """
+  position = {device: place for place, device in enumerate(jax.devices())}
   for shard in array.addressable_shards:
-    yield shard.index[0].start or 0, np.asarray(shard.data)[0]
+    yield position[shard.device], np.asarray(shard.data)[0]
 
 
 def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:

@@ -274,7 +274,7 @@ class Checkpoints:
       logging.warning('%s: moved to %s', folder, aside)
     if self._damaged:
       self._damaged.clear()
-      self._manager.reload()
+      orbax_manager.reload(self._manager)
 
 
 def _arrays(state: State) -> dict[str, str]:

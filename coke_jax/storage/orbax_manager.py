@@ -44,7 +44,14 @@ def open_folder(
     enable_async_checkpointing=False,
     step_prefix='step',
   )
-  return ocp.CheckpointManager(folder, options=options, item_names=_ITEMS)
+  with orbax_noise.silenced():  # It would warn about `shard_checkpoints`.
+    return ocp.CheckpointManager(folder, options=options, item_names=_ITEMS)
+
+
+def reload(manager: Any) -> None:
+  """Lists the checkpoints again, after their folder has been changed."""
+  with orbax_noise.silenced():
+    manager.reload()
 
 
 def save(

@@ -23,6 +23,7 @@ from coke_jax.storage import (
   checkpoint_folders,
   checkpoint_metadata,
   checkpoints,
+  orbax_manager,
   orbax_noise,
   shard_files,
 )
@@ -163,12 +164,12 @@ class ShardCheckpoints(checkpoints.Checkpoints):
   def _delete_surplus(self) -> None:
     """Deletes the checkpoints that are not kept."""
     assert self._manager is not None
-    self._manager.reload()
+    orbax_manager.reload(self._manager)
     steps = sorted(self.steps())
     for step, kept in zip(steps, self._retention.kept(steps), strict=True):
       if not kept:
         checkpoint_folders.delete(self._folder, step)
-    self._manager.reload()
+    orbax_manager.reload(self._manager)
 
   def _in_all(self, what: str, function: Callable[[], Any]) -> list[Any]:
     """Calls a function in all processes. Returns the results of all of them.

@@ -1,6 +1,7 @@
 """Tests that a training in two processes survives the loss of either one.
 
     python tests/robustness/kill_hosts.py --kills=20 --stops=4
+    python tests/robustness/kill_hosts.py --kills=20 --stops=4 --shards
 
 Trains once undisturbed in two processes. Then the same training is started in
 another folder, and one of its processes is killed (SIGKILL) or stopped
@@ -119,6 +120,9 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--epochs', type=int, default=200)
   parser.add_argument('--seed', type=int, default=0)
   parser.add_argument(
+    '--shards', action='store_true', help='cut the vocabulary over the devices'
+  )
+  parser.add_argument(
     '--folder', help='folder of the runs; by default, they are deleted'
   )
   flags = parser.parse_args(argv)
@@ -132,12 +136,14 @@ def main(argv: list[str] | None = None) -> int:
     calm, work = folder / 'undisturbed', folder / 'disturbed'
     settings = {'num_epochs': flags.epochs}
     started = time.monotonic()
-    for process in start(small_runs.arguments(data, calm, **settings), folder):
+    shards = [f'--config.shard_vocabulary={flags.shards}']
+    calm_arguments = small_runs.arguments(data, calm, **settings) + shards
+    for process in start(calm_arguments, folder):
       if process.wait() != 0:
         raise RuntimeError(f'the undisturbed run failed: see {folder}')
     duration = time.monotonic() - started
     undisturbed = small_runs.outcome(calm)
-    arguments = small_runs.arguments(data, work, **settings)
+    arguments = small_runs.arguments(data, work, **settings) + shards
     signals = [signal.SIGKILL] * flags.kills + [signal.SIGTERM] * flags.stops
     generator.shuffle(signals)
     finished = 0

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 import small
 
 from coke_jax import hosts
+from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import run
 
 SETTINGS = {
@@ -31,15 +34,21 @@ SETTINGS = {
 }
 
 
-def start(workdir, *, processes, devices):
-  """Starts the processes of a training, and returns them."""
+def start(program, *, processes, devices):
+  """Starts processes that train together, and returns them.
+
+  Args:
+    program: the arguments of Python. The flags of `hosts.joined` follow.
+    processes: their number.
+    devices: the number of devices of each process.
+  """
   with socket.socket() as free:
     free.bind(('127.0.0.1', 0))
     coordinator = f'127.0.0.1:{free.getsockname()[1]}'
   return [
     subprocess.Popen(
       [
-        *(sys.executable, '-m', 'coke_jax.main', f'--workdir={workdir}'),
+        *(sys.executable, *map(str, program)),
         f'--coordinator={coordinator}',
         f'--num-processes={processes}',
         f'--process-id={number}',
@@ -92,25 +101,63 @@ def assert_close(got, expected):
     assert got == expected
 
 
+def train_together(*folders, flags):
+  """Trains in several work folders, one after another, in all processes."""
+  coordinator, num_processes, process_id = (
+    flag.partition('=')[2] for flag in flags
+  )
+  with hosts.joined(coordinator, int(num_processes), int(process_id)):
+    for folder in folders:
+      config = workdir_lib.Workdir(folder).config() if hosts.is_main() else None
+      run.train_and_evaluate(config, folder if hosts.is_main() else '.')
+
+
+def settings(*, shards=False):
+  config = small.config(**SETTINGS)
+  config.shard_vocabulary = shards
+  return config
+
+
 def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
-  """Compares 2 processes with 4 devices each, 1 with 8, and this process."""
+  """Compares two processes with this process, without and with shards.
+
+  Then a single process with other devices continues the run with shards from
+  its first checkpoint, and this process does so, too.
+  """
   # The last batch has two rows, so several devices have none.
   data = small.random_graph(sizes=(41, 9, 9))
-  runs = {'two': (2, 4), 'eight': (1, 8)}
-  started = []
-  for name, (processes, devices) in runs.items():
-    small.create_workdir(tmp_path / name, small.config(**SETTINGS), data)
-    started += start(tmp_path / name, processes=processes, devices=devices)
-  run.train_and_evaluate(small.config(**SETTINGS), tmp_path / 'here', data=data)
+  folders = [tmp_path / 'copies', tmp_path / 'shards']
+  for folder in folders:
+    small.create_workdir(folder, settings(shards=folder is folders[1]), data)
+  started = start([__file__, *folders], processes=2, devices=2)
+  run.train_and_evaluate(settings(), tmp_path / 'here', data=data)
   statuses, outputs = finish(started)
-  assert statuses == [0, 0, 0], outputs
+  assert statuses == [0, 0], outputs
+  files = {path.name for path in (tmp_path / 'shards').rglob('*.npy')}
+  assert {f'entity_embedding.{device}.npy' for device in range(4)} <= files
+
+  folders += [tmp_path / 'eight', tmp_path / 'one']
+  for folder in folders[2:]:
+    shutil.copytree(tmp_path / 'shards', folder)
+    newest = max((folder / 'checkpoints').iterdir(), key=lambda path: path.name)
+    shutil.rmtree(newest)
+    (folder / 'results.json').unlink()
+  started = start(
+    ['-m', 'coke_jax.main', f'--workdir={tmp_path / "eight"}'],
+    processes=1,
+    devices=8,
+  )
+  run.train_and_evaluate(settings(shards=True), tmp_path / 'one')
+  statuses, outputs = finish(started)
+  assert statuses == [0], outputs
+
   expected, norms = curves(tmp_path / 'here')
   assert len(expected) > 10
-  for name in runs:
-    found, found_norms = curves(tmp_path / name)
+  for folder in folders:
+    found, found_norms = curves(folder)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     np.testing.assert_allclose(found_norms, norms, rtol=1e-3)
-    assert_close(results(tmp_path / name), results(tmp_path / 'here'))
+    assert_close(results(folder), results(tmp_path / 'here'))
 
 
 @pytest.mark.parametrize(
@@ -132,3 +179,7 @@ def test_a_single_process_needs_no_connection():
     assert hosts.num_processes() == 1
     assert hosts.is_main()
     assert hosts.broadcast({'a': 1}) == {'a': 1}
+
+
+if __name__ == '__main__':
+  train_together(*map(pathlib.Path, sys.argv[1:-3]), flags=sys.argv[-3:])
