@@ -1,10 +1,11 @@
 """Caches parsed data sets, so that their text files are parsed only once."""
 
 import hashlib
+import json
 import logging
 import pathlib
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,18 +38,39 @@ def read(
   Raises:
     text_files.DataError: raised by `parse`.
   """
+  return read_with_remarks(cache, name, kind, lambda: (parse(), None))[0]
+
+
+def read_with_remarks(
+  cache: pathlib.Path,
+  name: str,
+  kind: type[_Data],
+  parse: Callable[[], tuple[_Data, Any]],
+) -> tuple[_Data, Any]:
+  """Does the same as `read`, with a JSON value besides the data set.
+
+  Args:
+    cache: as for `read`.
+    name: as for `read`.
+    kind: as for `read`.
+    parse: a function that parses the files. It returns the data set and the
+      JSON value, which are the result.
+
+  Raises:
+    text_files.DataError: raised by `parse`.
+  """
   try:
     return _load(cache, name, kind)
   except FileNotFoundError:
     pass
   except Exception as error:  # After any error, the text files are parsed.
     _logger.warning('%s: damaged and will be replaced: %s', cache, error)
-  data = parse()
+  data, remarks = parse()
   try:
-    _save(cache, data)
+    _save(cache, data, remarks)
   except OSError as error:
     _logger.warning('%s: cannot be written: %s', cache, error)
-  return data
+  return data, remarks
 
 
 def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
@@ -73,19 +95,23 @@ def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
   return hashlib.sha256('\n'.join(parts).encode()).hexdigest()
 
 
-def _save(cache: pathlib.Path, data: arrays.DataSet) -> None:
+def _save(cache: pathlib.Path, data: arrays.DataSet, remarks: Any) -> None:
   """Writes a cache file completely or not at all."""
   packed = {
     'entities': _pack(data.vocabulary.entities),
     'relations': _pack(data.vocabulary.relations),
     **arrays.to_arrays(data),
   }
+  if remarks is not None:
+    packed['remarks'] = _pack((json.dumps(remarks),))
   cache.parent.mkdir(parents=True, exist_ok=True)
   with atomic_files.whole_file(cache) as path, path.open('wb') as stream:
     np.savez(stream, allow_pickle=False, **packed)
 
 
-def _load(cache: pathlib.Path, name: str, kind: type[_Data]) -> _Data:
+def _load(
+  cache: pathlib.Path, name: str, kind: type[_Data]
+) -> tuple[_Data, Any]:
   """Reads a cache file. Its checksums reveal damage."""
   with (
     cache.open('rb') as stream,
@@ -95,11 +121,14 @@ def _load(cache: pathlib.Path, name: str, kind: type[_Data]) -> _Data:
       _unpack(packed['entities']), _unpack(packed['relations'])
     )
     data = arrays.from_arrays(name, vocabulary, packed)
+    remarks = None
+    if 'remarks' in packed:
+      remarks = json.loads(packed['remarks'].tobytes())
   if not isinstance(data, kind):
     raise ValueError(
       f'contains {type(data).__name__}: expected {kind.__name__}'
     )
-  return data
+  return data, remarks
 
 
 def _pack(labels: tuple[str, ...]) -> np.ndarray:

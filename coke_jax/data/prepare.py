@@ -14,6 +14,7 @@ from coke_jax.data import (
   leaks,
   prepared_files,
   reading,
+  reading_cache,
   splitting,
   text_files,
 )
@@ -118,7 +119,8 @@ def prepare(
 
   Labels are exact: they are not trimmed, converted or treated as missing
   values. Each row that is left out is counted with its reason. A row that
-  cannot be read exactly raises an error, unless `on_bad_line` is 'skip'.
+  cannot be read exactly raises an error, unless `on_bad_line` is 'skip'. Large
+  files are parsed once, see `reading_cache`.
 
   Args:
     source: the triples, as one of these:
@@ -177,7 +179,7 @@ def prepare(
     prepared_files.check_folder(
       pathlib.Path(output), parts.values(), overwrite=overwrite
     )
-  words, splits, sources, notes = reading.read(
+  words, splits, sources, notes = reading_cache.read(
     parts, chosen, duplicates, progress=progress
   )
   if len(splits) == 1:

@@ -16,9 +16,13 @@ class Growth:
   """Measures the growth of resident memory since this object was created."""
 
   def __init__(self) -> None:
+    self.restart()
+    self._before = _status('VmRSS')
+
+  def restart(self) -> None:
+    """Forgets the peak so far. Growth is still that since the creation."""
     with contextlib.suppress(OSError):  # not on Linux
       _RESET.write_text('5')  # sets the peak to the current memory
-    self._before = _status('VmRSS')
 
   def peak(self) -> int:
     """Returns the largest growth so far, in bytes."""

@@ -1,17 +1,23 @@
-"""Measures the memory of training steps with and without shards.
+"""Measures the memory of a training with and without shards.
 
     python -m experiments.benchmarks.shard_memory
 
 Each measurement runs in a process of its own with 1, 2, 4 or 8 devices that XLA
-simulates on the CPU. The growth of the resident memory of the process, divided
-by the number of devices, is the memory of one device. Prints a table.
+simulates on the CPU. The memory of the devices and of the host are then the
+same memory. Its largest growth since the start, divided by the number of
+devices, is printed for each phase: the creation of the state, training steps,
+writing a checkpoint, and reading it.
 """
 
 import argparse
+import gc
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,11 +26,16 @@ from coke_jax import config as config_lib
 from coke_jax import tasks
 from coke_jax.data import graph, vocabulary
 from coke_jax.model import parameters
+from coke_jax.storage import checkpoints as checkpoints_lib
+from coke_jax.storage import shard_checkpoints
 from coke_jax.training import setup as setup_lib
+from coke_jax.training import train_state
 from experiments.benchmarks import memory
 
 DEVICES = (1, 2, 4, 8)
 STEPS = 3
+PHASES = ('start', 'steps', 'writing', 'reading')
+KINDS = ('replicas', 'shards')
 
 
 def main() -> None:
@@ -38,20 +49,23 @@ def main() -> None:
   if options.measure:
     measure(options.entities, options.width, options.measure == 'shards')
     return
+  names = [f'{phase}, {kind}' for phase in PHASES for kind in KINDS]
   print(
     f'{options.entities:,} entities, {options.width} numbers each; MB of a '
-    'device\n| devices | replicas | shards |\n|---:|---:|---:|'
+    f'device\n| devices | {" | ".join(names)} |\n|{"---:|" * (len(names) + 1)}'
   )
   for devices in options.devices:
-    replicas, shards = (
-      _in_process(options, devices, kind) / devices / 1e6
-      for kind in ('replicas', 'shards')
-    )
-    print(f'| {devices} | {replicas:.0f} | {shards:.0f} |', flush=True)
+    measured = [_in_process(options, devices, kind) for kind in KINDS]
+    cells = [
+      f'{growth[phase] / devices / 1e6:.0f}'
+      for phase in PHASES
+      for growth in measured
+    ]
+    print(f'| {devices} | {" | ".join(cells)} |', flush=True)
 
 
 def measure(num_entities: int, width: int, shards: bool) -> None:
-  """Runs some steps, and prints the growth of the memory in bytes as JSON."""
+  """Trains, and prints the largest growth in each phase, in bytes, as JSON."""
   config = config_lib.default_config()
   config.shard_vocabulary = shards
   config.model.update(
@@ -66,16 +80,51 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
   data = graph.KnowledgeGraph('made', words, triples, triples[:0], triples[:0])
   setup = setup_lib.Setup(config, tasks.make_task(config, data))
   batches = list(setup.training_set.epoch(0))[:STEPS]
-  growth = memory.Growth()
-  state = setup.placement.place(setup.init_state())
+  placement = setup.placement
+  shapes = train_state.to_items(jax.eval_shape(setup.init_state))
+  growth, found = memory.Growth(), {}
+
+  def end(phase: str, value: Any) -> None:
+    jax.block_until_ready(value)
+    found[phase] = growth.peak()
+    gc.collect()
+    growth.restart()
+
+  state = setup.init_placed()
+  end('start', state)
   for batch in batches:
     state, metrics = setup.train_step(state, [batch], parameters.dropout_key(0))
     jax.block_until_ready((state, metrics))
-  print(json.dumps(growth.peak()))
+  end('steps', state)
+  with tempfile.TemporaryDirectory() as name:
+    opened: checkpoints_lib.Checkpoints
+    folder = pathlib.Path(name)
+    if placement.is_cut:
+      opened = shard_checkpoints.ShardCheckpoints(
+        folder, placement, writing=True
+      )
+    else:
+      opened = checkpoints_lib.Checkpoints(folder, writing=True)
+    with opened:
+      saved = train_state.to_items(
+        state if placement.is_cut else jax.device_get(state)
+      )
+      opened.save(STEPS, saved, {'step': STEPS, 'best_step': None})
+      end('writing', ())
+      del state, saved
+      gc.collect()
+      growth.restart()
+      restored = opened.latest(shapes)
+      assert restored is not None
+      state = restored[0] if placement.is_cut else placement.place(restored[0])
+      end('reading', state)
+  print(json.dumps(found))
 
 
-def _in_process(options: argparse.Namespace, devices: int, kind: str) -> float:
-  """Returns the growth of the memory of a process, in bytes."""
+def _in_process(
+  options: argparse.Namespace, devices: int, kind: str
+) -> dict[str, int]:
+  """Returns the growth of the memory of a process in each phase, in bytes."""
   flags = f'--xla_force_host_platform_device_count={devices}'
   done = subprocess.run(
     [
@@ -93,7 +142,8 @@ def _in_process(options: argparse.Namespace, devices: int, kind: str) -> float:
     check=True,
     text=True,
   )
-  return float(json.loads(done.stdout.splitlines()[-1]))
+  found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+  return found
 
 
 if __name__ == '__main__':

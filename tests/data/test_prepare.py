@@ -15,10 +15,13 @@ from coke_jax.cli import commands, flags
 from coke_jax.data import (
   benchmarks,
   prepared_files,
+  reading,
+  reading_cache,
   text_files,
   triple_files,
 )
 from coke_jax.data import graph as graph_lib
+from coke_jax.data.formats import options as options_lib
 
 AWKWARD = st.text(
   st.one_of(
@@ -365,3 +368,39 @@ def test_published_counts_of_given_away_triples(name, linked, given_away):
   report = coke_jax.prepare(name).leaks
   assert report.linked['reverse']['test'] == linked
   assert report.given_away['any']['test'] == given_away
+
+
+def test_a_large_file_is_read_from_the_cache(tmp_path, monkeypatch):
+  """In this test, every file is large enough for the cache."""
+  facts = tmp_path / 'facts.tsv'
+  facts.write_text('head\trelation\ttail\n"a"\tr\tb\nb\tr\tc\nb\tr\tc\n')
+  options = options_lib.Options()
+  parts = {'train': str(facts)}
+
+  def read(chosen=options):
+    return reading_cache.read(
+      parts, chosen, 'drop', cache_folder=tmp_path / 'cache', min_bytes=0
+    )
+
+  def fail(*_, **__):
+    raise AssertionError('parsed the file again')
+
+  expected = reading.read(parts, options, 'drop')
+  assert_same_read(read(), expected)
+  with monkeypatch.context() as patched:
+    patched.setattr(reading, 'read', fail)
+    assert_same_read(read(), expected)
+    with pytest.raises(AssertionError, match='again'):
+      read(options_lib.Options(quote='"'))
+  facts.write_text('a\tr\tb\n')
+  assert len(read().splits['train']) == 1
+  assert len(list((tmp_path / 'cache').iterdir())) == 2
+
+
+def assert_same_read(found, expected):
+  assert found.vocabulary == expected.vocabulary
+  assert found.splits.keys() == expected.splits.keys()
+  for split, triples in expected.splits.items():
+    np.testing.assert_array_equal(found.splits[split], triples)
+  assert found.sources == expected.sources
+  assert found.notes == expected.notes
