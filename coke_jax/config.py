@@ -222,7 +222,8 @@ def default_config() -> ml_collections.ConfigDict:
   # biases and their optimizer state. This is useful if a device has too little
   # memory for all of them. The results differ only by rounding. There is no
   # effect on a single device. The model must have a single member. With the N3
-  # penalty, `train.candidates` must be above 0.
+  # penalty, `train.candidates` must be above 0. Several hosts must share the
+  # work folder.
   config.shard_vocabulary = False
   # Folder of JAX's persistent compilation cache, which saves most of the
   # compilation time when a program starts again. Empty: no cache.

@@ -164,6 +164,24 @@ def check_start_and_checkpoints(folder):
   only = {'params': shapes['params']}
   assert_placed(read('cut', only), {'params': cut.params})
 
+  # Checkpoints of both kinds are kept and deleted as those of one kind.
+  def kept():
+    return {path.name for path in (folder / 'cut').glob('*')}
+
+  metadata['best_step'] = None
+  with checkpoints_lib.Checkpoints(folder / 'cut', writing=True) as whole:
+    for step in (1, 2):
+      whole.save(step, found, {**metadata, 'step': step})
+  assert kept() == {'step_1', 'step_2'}
+  with opened('cut') as checkpoints:
+    state = setup.placement.place(train_state.from_items(found))
+    checkpoints.save(3, train_state.to_items(state), {**metadata, 'step': 3})
+    assert kept() == {'step_2', 'step_3'}
+    (folder / 'cut' / 'step_4').write_text('in the way')
+    with pytest.raises(checkpoints_lib.CheckpointError, match='step 4 cannot'):
+      checkpoints.save(4, train_state.to_items(state), {**metadata, 'step': 4})
+  assert kept() == {'step_2', 'step_3', 'step_4'}
+
 
 def check_use():
   """Compares ranks, predictions and embeddings."""

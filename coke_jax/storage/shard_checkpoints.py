@@ -12,6 +12,7 @@ folder. If a process is lost before, the checkpoint does not exist.
 
 import contextlib
 import pathlib
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -103,11 +104,6 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     needed, name = self._in_main(what, prepare)
     folder = pathlib.Path(name) if name else None
     files: dict[str, str] = {}
-    if needed:
-      for part in self._in_all(
-        what, lambda: shard_files.write(folder, dict(state))
-      ):
-        files |= part
 
     def finish() -> None:
       described = {**metadata, 'run': self._run}
@@ -127,7 +123,16 @@ class ShardCheckpoints(checkpoints.Checkpoints):
       if described != old:
         checkpoint_metadata.write(self._place(step), described)
 
-    self._in_main(what, finish)
+    try:
+      if needed:
+        for part in self._in_all(
+          what, lambda: shard_files.write(folder, dict(state))
+        ):
+          files |= part
+      self._in_main(what, finish)
+    finally:
+      if folder is not None and hosts.is_main():  # It exists after an error.
+        shutil.rmtree(folder, ignore_errors=True)
 
   def _listed_steps(self) -> list[int]:
     steps: list[int] = hosts.broadcast(self.steps())

@@ -90,14 +90,14 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
     gc.collect()
     growth.restart()
 
-  state = setup.init_placed()
+  state: Any = setup.init_placed()
   end('start', state)
   for batch in batches:
     state, metrics = setup.train_step(state, [batch], parameters.dropout_key(0))
     jax.block_until_ready((state, metrics))
   end('steps', state)
   with tempfile.TemporaryDirectory() as name:
-    opened: checkpoints_lib.Checkpoints
+    opened: Any
     folder = pathlib.Path(name)
     if placement.is_cut:
       opened = shard_checkpoints.ShardCheckpoints(
@@ -106,12 +106,12 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
     else:
       opened = checkpoints_lib.Checkpoints(folder, writing=True)
     with opened:
-      saved = train_state.to_items(
+      saved: Any = train_state.to_items(
         state if placement.is_cut else jax.device_get(state)
       )
       opened.save(STEPS, saved, {'step': STEPS, 'best_step': None})
       end('writing', ())
-      del state, saved
+      state = saved = None
       gc.collect()
       growth.restart()
       restored = opened.latest(shapes)

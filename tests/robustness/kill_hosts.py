@@ -25,10 +25,11 @@ import time
 import small_runs
 
 _MAX_SECONDS = 60.0  # from the loss of a process to the end of the other
-_DEVICES = 4  # of each process
 
 
-def start(arguments: list[str], folder: pathlib.Path) -> list[subprocess.Popen]:
+def start(
+  arguments: list[str], folder: pathlib.Path, devices: int
+) -> list[subprocess.Popen]:
   """Starts two processes, which write to log_0.txt and log_1.txt."""
   with socket.socket() as free:
     free.bind(('127.0.0.1', 0))
@@ -36,7 +37,7 @@ def start(arguments: list[str], folder: pathlib.Path) -> list[subprocess.Popen]:
   environment = small_runs.environment(folder / 'compiled')
   environment['XLA_FLAGS'] = (
     f'{environment.get("XLA_FLAGS", "")} '
-    f'--xla_force_host_platform_device_count={_DEVICES}'
+    f'--xla_force_host_platform_device_count={devices}'
   )
   processes = []
   for number in range(2):
@@ -120,6 +121,9 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--epochs', type=int, default=200)
   parser.add_argument('--seed', type=int, default=0)
   parser.add_argument(
+    '--devices', type=int, default=4, help='number of devices of each process'
+  )
+  parser.add_argument(
     '--shards', action='store_true', help='cut the vocabulary over the devices'
   )
   parser.add_argument(
@@ -138,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     started = time.monotonic()
     shards = [f'--config.shard_vocabulary={flags.shards}']
     calm_arguments = small_runs.arguments(data, calm, **settings) + shards
-    for process in start(calm_arguments, folder):
+    for process in start(calm_arguments, folder, flags.devices):
       if process.wait() != 0:
         raise RuntimeError(f'the undisturbed run failed: see {folder}')
     duration = time.monotonic() - started
@@ -148,7 +152,7 @@ def main(argv: list[str] | None = None) -> int:
     generator.shuffle(signals)
     finished = 0
     while signals:
-      processes = start(arguments, folder)
+      processes = start(arguments, folder, flags.devices)
       lost, number = generator.randrange(2), signals[-1]
       seconds, problem = disturb(
         processes, folder, lost, number, generator.uniform(0.1, 1) * duration
@@ -166,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
       sent[number] += 1
       slowest = max(slowest, seconds)
       print(f'signal {number} to process {lost}: {seconds:.1f} s', flush=True)
-    for process in start(arguments, folder):
+    for process in start(arguments, folder, flags.devices):
       if process.wait() != 0:
         failures.append('the last start failed')
     failures += small_runs.differences(small_runs.outcome(work), undisturbed)

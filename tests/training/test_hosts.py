@@ -13,6 +13,8 @@ import pytest
 import small
 
 from coke_jax import hosts
+from coke_jax.shards import placement
+from coke_jax.storage import shard_checkpoints
 from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import run
 
@@ -107,9 +109,26 @@ def train_together(*folders, flags):
     flag.partition('=')[2] for flag in flags
   )
   with hosts.joined(coordinator, int(num_processes), int(process_id)):
+    if pathlib.Path('/proc/self/cwd').exists():
+      check_separate_folders(folders[0].with_name(f'process_{process_id}'))
     for folder in folders:
       config = workdir_lib.Workdir(folder).config() if hosts.is_main() else None
       run.train_and_evaluate(config, folder if hosts.is_main() else '.')
+
+
+def check_separate_folders(own):
+  """Checks the error if the same path is another folder in each process."""
+  (own / 'checkpoints').mkdir(parents=True)
+  os.chdir(own)
+  with pytest.raises(
+    shard_checkpoints.SharedFolderError,
+    match=r'process 1 \(.*does not see its files: expected a folder',
+  ):
+    shard_checkpoints.ShardCheckpoints(
+      pathlib.Path('/proc/self/cwd/checkpoints'),
+      placement.Placement(20, 4, is_cut=True),
+      writing=True,
+    )
 
 
 def settings(*, shards=False):
