@@ -6,6 +6,7 @@ Only process 0 reads files, so other hosts need no copy of the files.
 import json
 from typing import Any
 
+import jax
 import ml_collections
 import numpy as np
 
@@ -30,6 +31,7 @@ def share(
   if hosts.num_processes() == 1:
     assert data is not None
     return config, data
+  _connect_devices()
   name, shapes, packed = '', {}, {}
   if hosts.is_main():
     assert data is not None
@@ -69,3 +71,13 @@ def share_config(
     return config
   own = config.to_dict() if hosts.is_main() and config is not None else None
   return config_lib.from_dict(hosts.broadcast(own))
+
+
+def _connect_devices() -> None:
+  """Connects the devices of all processes.
+
+  Gloo connects them in the first collective operation, and waits for 30 s only.
+  One process may take so much longer than another to compile a train step.
+  """
+  hosts.wait_for_all()
+  jax.block_until_ready(parallel.start_maximum(np.zeros(1, np.int32)))

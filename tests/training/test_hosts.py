@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import small
 
-from coke_jax import hosts
+from coke_jax import hosts, parallel
 from coke_jax.shards import placement
 from coke_jax.storage import shard_checkpoints
 from coke_jax.storage import workdir as workdir_lib
@@ -109,6 +109,7 @@ def train_together(*folders, flags):
     flag.partition('=')[2] for flag in flags
   )
   with hosts.joined(coordinator, int(num_processes), int(process_id)):
+    assert parallel.num_devices() == 4
     if pathlib.Path('/proc/self/cwd').exists():
       check_separate_folders(folders[0].with_name(f'process_{process_id}'))
     for folder in folders:
