@@ -258,6 +258,7 @@ if __name__ == '__main__':
   train(pathlib.Path(sys.argv[1], 'run'), 3.0)
 
 
+@pytest.mark.slow
 def test_shards_equal_replicas(tmp_path, caplog):
   """Also uses checkpoints of eight devices with the devices of this test."""
   small.run_script(__file__, tmp_path, devices=DEVICES)

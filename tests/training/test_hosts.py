@@ -109,7 +109,7 @@ def train_together(*folders, flags):
     flag.partition('=')[2] for flag in flags
   )
   with hosts.joined(coordinator, int(num_processes), int(process_id)):
-    assert parallel.num_devices() == 4
+    assert parallel.num_devices() == 8
     if pathlib.Path('/proc/self/cwd').exists():
       check_separate_folders(folders[0].with_name(f'process_{process_id}'))
     for folder in folders:
@@ -127,7 +127,7 @@ def check_separate_folders(own):
   ):
     shard_checkpoints.ShardCheckpoints(
       pathlib.Path('/proc/self/cwd/checkpoints'),
-      placement.Placement(20, 4, is_cut=True),
+      placement.Placement(20, 8, is_cut=True),
       writing=True,
     )
 
@@ -138,38 +138,38 @@ def settings(*, shards=False):
   return config
 
 
+@pytest.mark.slow
 def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
-  """Compares two processes with this process, without and with shards.
+  """Compares 2 processes with 4 devices each, 1 with 8, and this process.
 
-  Then a single process with other devices continues the run with shards from
-  its first checkpoint, and this process does so, too.
+  The two processes train without and with shards. Then this process continues
+  the run with shards from its first checkpoint.
   """
   # The last batch has two rows, so several devices have none.
   data = small.random_graph(sizes=(41, 9, 9))
-  folders = [tmp_path / 'copies', tmp_path / 'shards']
+  names = ('copies', 'shards', 'eight')
+  folders = [tmp_path / name for name in names]
   for folder in folders:
     small.create_workdir(folder, settings(shards=folder is folders[1]), data)
-  started = start([__file__, *folders], processes=2, devices=2)
+  started = start([__file__, *folders[:2]], processes=2, devices=4)
+  started += start(
+    ['-m', 'coke_jax.main', f'--workdir={folders[2]}'], processes=1, devices=8
+  )
   run.train_and_evaluate(settings(), tmp_path / 'here', data=data)
   statuses, outputs = finish(started)
-  assert statuses == [0, 0], outputs
+  assert statuses == [0, 0, 0], outputs
   files = {path.name for path in (tmp_path / 'shards').rglob('*.npy')}
-  assert {f'entity_embedding.{device}.npy' for device in range(4)} <= files
+  assert {f'entity_embedding.{device}.npy' for device in range(8)} <= files
 
-  folders += [tmp_path / 'eight', tmp_path / 'one']
-  for folder in folders[2:]:
-    shutil.copytree(tmp_path / 'shards', folder)
-    newest = max((folder / 'checkpoints').iterdir(), key=lambda path: path.name)
-    shutil.rmtree(newest)
-    (folder / 'results.json').unlink()
-  started = start(
-    ['-m', 'coke_jax.main', f'--workdir={tmp_path / "eight"}'],
-    processes=1,
-    devices=8,
+  continued = tmp_path / 'continued'
+  folders.append(continued)
+  shutil.copytree(tmp_path / 'shards', continued)
+  newest = max(
+    (continued / 'checkpoints').iterdir(), key=lambda path: path.name
   )
-  run.train_and_evaluate(settings(shards=True), tmp_path / 'one')
-  statuses, outputs = finish(started)
-  assert statuses == [0], outputs
+  shutil.rmtree(newest)
+  (continued / 'results.json').unlink()
+  run.train_and_evaluate(settings(shards=True), continued)
 
   expected, norms = curves(tmp_path / 'here')
   assert len(expected) > 10
