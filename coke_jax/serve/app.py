@@ -45,6 +45,7 @@ def build(
     description='Questions about a knowledge graph, answered by CoKE.',
     docs_url=None,
     redoc_url=None,
+    redirect_slashes=False,
     default_response_class=responses.Json,
   )
   routes = handlers.router(engine)

@@ -68,7 +68,10 @@ def router(engine: engine_lib.Engine) -> fastapi.APIRouter:
     response_model=response_schemas.ModelResponse,
   )
   async def describe_model() -> Any:
-    shown = ('questions', 'top', 'body_bytes', 'lines', 'lines_bytes')
+    shown = (
+      *('questions', 'top', 'answers'),
+      *('body_bytes', 'lines', 'lines_bytes'),
+    )
     return responses.Json(
       {
         **engine.current().metadata(),

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import json
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import IO, Annotated, Any
 
@@ -15,7 +16,7 @@ import fastapi
 from fastapi import responses as fastapi_responses
 
 from coke_jax.data import text_files
-from coke_jax.predict import known_facts, questions, validation
+from coke_jax.predict import known_facts, questions
 from coke_jax.serve import engine as engine_lib
 from coke_jax.serve import handlers, response_schemas, responses, schemas
 from coke_jax.serve import limits as limits_lib
@@ -29,6 +30,8 @@ _BUSY_SECONDS = 0.05  # seconds between two attempts to queue a part
 # The number of bad lines of a body for which similar labels are suggested.
 # Finding similar labels takes time.
 _MAX_HINTS = 20
+
+_STOPPED = 'the server is being stopped: send this and all later lines again'
 
 # Answers some questions.
 _Run = Callable[[list[questions.Question]], Awaitable[list[Any]]]
@@ -64,7 +67,9 @@ def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
     """Answers one question per line, in the order of the lines.
 
     Each line of the response is an object with `line`, counted from 1, and
-    `answers` or `error`.
+    `answers` or `error`. If the server is stopped, it answers further lines for
+    some seconds. Then the response ends with an error for the first line that
+    was not answered.
     """
     responses.check_number('top', top, engine.limits.top)
     served = engine.current()
@@ -83,7 +88,7 @@ def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
           await asyncio.sleep(_BUSY_SECONDS)
 
     return fastapi_responses.StreamingResponse(
-      _answers(body, served, engine.limits, run), media_type=MEDIA_TYPE
+      _answers(body, served, engine, run), media_type=MEDIA_TYPE
     )
 
 
@@ -124,11 +129,11 @@ async def _read(
 async def _answers(
   body: IO[bytes],
   served: served_lib.Served,
-  limits: limits_lib.Limits,
+  engine: engine_lib.Engine,
   run: _Run,
 ) -> AsyncIterator[bytes]:
   """Yields the response in parts of several lines."""
-  hints = _MAX_HINTS
+  limits, hints, end = engine.limits, _MAX_HINTS, float('inf')
   with body:
     numbered = enumerate(_lines(body, limits.line_bytes), 1)
     while True:
@@ -138,6 +143,14 @@ async def _answers(
         part.append((number, parsed))
         hints -= isinstance(parsed, str)
       if not part:
+        return
+      if engine.stopping:
+        # A part can take the time limit of a request, and the server cancels
+        # all requests after this limit. So only half of it is used.
+        end = min(end, time.monotonic() + limits.seconds / 2)
+      if time.monotonic() > end:
+        first = part[0][0]
+        yield responses.to_bytes({'line': first, 'error': _STOPPED}) + b'\n'
         return
       good = [one for _, one in part if not isinstance(one, str)]
       try:
@@ -188,12 +201,12 @@ def _parse(
   try:
     labels = json.loads(text)
   except (ValueError, RecursionError):
-    shown = text_files.show_line(text.rstrip('\r\n'))
-    return f'{shown}: expected a list of labels in JSON'
+    labels = None
   if not isinstance(labels, list) or not all(
     isinstance(label, str) for label in labels
   ):
-    return f'{validation.short(labels)}: expected a list of labels'
+    shown = text_files.show_line(text.rstrip('\r\n'))
+    return f'{shown}: expected a list of labels in JSON'
   try:
     return served.question(labels, hints=hints)
   except questions.QuestionError as error:

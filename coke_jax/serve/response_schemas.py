@@ -21,11 +21,13 @@ class ShownLimits(records.Record):
   """The limits of requests.
 
   These are the maximum numbers of questions in a request, of answers to each of
-  them, of bytes of a body, and of lines and bytes of a body of JSON lines.
+  them and to all of them, of bytes of a body, and of lines and bytes of a body
+  of JSON lines.
   """
 
   questions: int
   top: int
+  answers: int
   body_bytes: int
   lines: int
   lines_bytes: int

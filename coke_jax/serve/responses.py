@@ -85,6 +85,8 @@ def add_handlers(app: fastapi.FastAPI) -> None:
   @app.exception_handler(fastapi.exceptions.StarletteHTTPException)
   async def on_http(_: fastapi.Request, problem: Exception) -> Json:
     assert isinstance(problem, exceptions.StarletteHTTPException)
+    if problem.status_code == 400:  # for example, a million nested lists
+      return error(422, 'body: this JSON cannot be read')
     found = error(problem.status_code, str(problem.detail))
     for name, value in (problem.headers or {}).items():
       found.headers[name] = value

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import json
 import threading
 import time
 
@@ -191,4 +192,32 @@ def test_a_request_that_takes_too_long_is_answered_with_an_error():
   assert lines.json() == {
     'line': 1,
     'error': 'the request took more than 0.2 s',
+  }
+
+
+def test_a_stopped_server_names_the_first_line_without_an_answer():
+  body = '["Kenya", "region", "?"]\n' * 200_000
+  with concurrent.futures.ThreadPoolExecutor() as threads:
+    with serving(seconds=2.0) as running:
+      response = threads.submit(
+        http_client.exchange,
+        running.address,
+        '/v1/predict/lines?top=1',
+        body,
+        kind='x-ndjson',
+      )
+      wait_for(
+        lambda: (
+          b'coke_batch_requests_count 0' not in running.engine.metrics.text()
+        )
+      )
+    status, text = response.result()[:2]
+  assert status == 200
+  *answered, last = [json.loads(line) for line in text.splitlines()]
+  assert 0 < len(answered) < 200_000
+  assert [one['line'] for one in answered] == [*range(1, len(answered) + 1)]
+  assert all(one['answers'][0]['label'] == 'Africa' for one in answered)
+  assert last == {
+    'line': len(answered) + 1,
+    'error': 'the server is being stopped: send this and all later lines again',
   }

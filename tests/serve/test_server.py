@@ -121,6 +121,8 @@ def test_the_page_and_the_health_need_no_token(running):
   ('path', 'body', 'expected'),
   [
     ('/v1/predict', b'{', 422),
+    ('/v1/predict', b'[' * 100_000, 422),
+    ('/v1/predict/', {'questions': []}, 404),
     ('/v1/predict', {'questions': [['Kenia', 'region', '?']]}, 422),
     ('/v1/predict', {'questions': [['Kenya', 'region', '?']], 'top': 0}, 422),
     ('/v1/predict', {'questions': 'x' * 2_000_000}, 413),
@@ -141,7 +143,7 @@ def test_json_lines_show_the_text_of_a_bad_line(running):
   assert status == 200
   assert [json.loads(line)['error'] for line in text.splitlines()] == [
     "'Haïti ?': expected a list of labels in JSON",
-    "['Kenya', 1, '?']: expected a list of labels",
+    '\'["Kenya",1,"?"]\': expected a list of labels in JSON',
     'byte 0xe9 at column 6 is not UTF-8 (invalid continuation byte): expected '
     'a list of labels in JSON',
     f"'{'x' * 200}'... (300 in all): expected a list of labels in JSON",

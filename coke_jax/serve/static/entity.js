@@ -119,7 +119,7 @@ const loaders = {
     const found = await send('map', { entity });
     if (found.points.length < 2) {
       return [make('p', { className: 'quiet' },
-        'This entity has too few known facts for a map.')];
+        'This entity has too few training facts for a map.')];
     }
     const names = found.points.map(({ fact, side: place }) => arrow(
       { relation: fact[1], backwards: place === 'tail' }));

@@ -32,7 +32,7 @@ export function pointMap(points, onPoint) {
   const [x, y] = [scale('x'), scale('y')];
   const svg = draw('svg', {
     class: 'picture map', role: 'img', viewBox: `0 0 ${SIZE} ${SIZE}`,
-    'aria-label': 'Map of the known facts, with the groups listed below',
+    'aria-label': 'Map of the training facts, with the groups listed below',
   });
   const signs = points.map((point) => {
     const [left, top] = [x(point.x), SIZE - y(point.y)];

@@ -16,7 +16,9 @@ export function toHash({ entity, steps }) {
 export function fromHash(hash) {
   const fields = new URLSearchParams(hash.slice(1));
   const steps = fields.getAll('step').slice(0, MOST_STEPS).map((text) => ({
-    relation: text.slice(1), backwards: text[0] === BACKWARDS,
+    // In a link that was written by hand, the direction can be missing.
+    relation: [FORWARDS, BACKWARDS].includes(text[0]) ? text.slice(1) : text,
+    backwards: text[0] === BACKWARDS,
   }));
   return { entity: fields.get('entity') || '', steps };
 }
