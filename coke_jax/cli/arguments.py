@@ -206,6 +206,12 @@ def _missing_file(argument: str) -> str | None:
   if not match or os.path.isfile(match[1]):
     return None
   kind = 'a folder' if os.path.isdir(match[1]) else 'no such file'
+  whole = argument.partition('=')[2]
+  if whole != match[1] and os.path.isfile(whole):
+    return (
+      f'--config={whole}: the text after the colon is passed to get_config(): '
+      'expected a file whose path has no colon'
+    )
   near = builtin_configs.closest(match[1])
   hint = f' (did you mean --config={" or ".join(near)}?)' if near else ''
   return (

@@ -22,6 +22,9 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
   '.xz': lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY),
 }
 
+# The bytes with which every compressed file starts.
+_STARTS = {'.gz': b'\x1f\x8b', '.bz2': b'BZh', '.xz': b'\xfd7zXZ\0'}
+
 SUFFIXES = tuple(_DECOMPRESSORS)
 # The errors that can occur when a stream of `open_file` is read.
 ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
@@ -45,9 +48,7 @@ def open_file(path: pathlib.Path) -> BinaryIO:
   raw = path.open('rb')
   if path.suffix not in _DECOMPRESSORS:
     return raw
-  return io.BufferedReader(
-    _Decompressed(raw, _DECOMPRESSORS[path.suffix]), _CHUNK_BYTES
-  )
+  return io.BufferedReader(_Decompressed(raw, path.suffix), _CHUNK_BYTES)
 
 
 def position(stream: BinaryIO) -> int:
@@ -63,10 +64,11 @@ class _Decompressed(io.RawIOBase):
   readers of the standard library accept both.
   """
 
-  def __init__(self, raw: BinaryIO, new_decompressor: Callable[[], Any]):
+  def __init__(self, raw: BinaryIO, suffix: str):
     self._raw = raw
-    self._new = new_decompressor
-    self._decompressor = new_decompressor()
+    self._suffix = suffix
+    self._new = _DECOMPRESSORS[suffix]
+    self._decompressor = self._new()
     self._compressed = b''
     self._bytes_in = self._bytes_out = 0
 
@@ -84,6 +86,8 @@ class _Decompressed(io.RawIOBase):
       wants_input = getattr(self._decompressor, 'needs_input', True)
       if not self._compressed and (wants_input or self._decompressor.eof):
         self._compressed = self._raw.read(_CHUNK_BYTES)
+        if not self._bytes_in:
+          self._check_start()
         self._bytes_in += len(self._compressed)
       exhausted = wants_input and not self._compressed
       if self._decompressor.eof:
@@ -99,6 +103,15 @@ class _Decompressed(io.RawIOBase):
         return len(data)
       if exhausted and not self._decompressor.eof:
         raise EOFError('the compressed data end too early')
+
+  def _check_start(self) -> None:
+    expected = _STARTS[self._suffix]
+    start = self._compressed[: len(expected)]
+    if start and not expected.startswith(start):
+      raise OSError(
+        f'starts with {start!r}: expected {expected!r}, because the name ends '
+        f'in {self._suffix}. If the file is not compressed, rename it'
+      )
 
   def _check_expansion(self) -> None:
     most = max(MAX_EXPANSION * self._bytes_in, ALWAYS_ALLOWED_BYTES)

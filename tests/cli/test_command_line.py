@@ -113,6 +113,7 @@ MISTAKES = {
   'folder as config': ['--config={folder}'],
   'not a config': ['--config={folder}/empty.py'],
   'config fails': ['--config={folder}/fails.py'],
+  'config with a colon in its name': ['--config={folder}/co:lon.py'],
   'config without return': ['--config={folder}/nothing.py'],
   'config is a dictionary': ['--config={folder}/dictionary.py'],
   'config with a syntax error': ['--config={folder}/syntax.py'],
@@ -306,6 +307,7 @@ def folder(tmp_path_factory):
   (made / 'tokens').write_text('a\nb\n')
   for name, text in (
     ('fails', 'return {}["key"]'),
+    ('co:lon', 'return {}'),
     ('nothing', 'return None'),
     ('dictionary', 'return {}'),
     ('syntax', 'return ('),
@@ -390,6 +392,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('folder as config', ['{folder}']),
     ('not a config', ['get_config']),
     ('config fails', ['fails.py', 'key']),
+    ('config with a colon in its name', ['co:lon.py', 'path has no colon']),
     ('config without return', ['nothing.py', 'NoneType', 'ConfigDict']),
     ('config is a dictionary', ['dictionary.py', 'dict', 'ConfigDict']),
     ('config with a syntax error', ['syntax.py', 'line 2']),
