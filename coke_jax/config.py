@@ -146,8 +146,9 @@ def default_config() -> ml_collections.ConfigDict:
   train.target_mass = 0.8
   # Weight of the N3 penalty, the sum of the cubed moduli of the vectors that
   # the composition multiplies and of the embeddings of answers. The penalty is
-  # that of Lacroix, Usunier and Obozinski (2018). It is useful with 0 blocks
-  # and without the layer norm on the input. 0, as in the paper: no penalty.
+  # that of Lacroix, Usunier and Obozinski (2018). Factors of rotations are not
+  # penalized. The penalty is useful with 0 blocks and without the layer norm on
+  # the input. 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01

@@ -3,7 +3,8 @@
 N3 is the sum of the cubed moduli of complex numbers (Lacroix, Usunier and
 Obozinski 2018). The penalty of a training instance is the sum over the vectors
 of its known entity, its relation factors and its answer. So a vector is
-penalized once for each instance that uses it.
+penalized once for each instance that uses it. With rotations, the moduli of the
+factors do not change the score, so the factors are not penalized.
 """
 
 from typing import Any
@@ -36,6 +37,8 @@ def n3_penalty(
   batch: dict[str, jax.Array],
   num_entities: int,
   pad_id: int,
+  *,
+  rotation: bool = False,
 ) -> jax.Array:
   """Computes the N3 penalty of each row, summed over the answers of the row.
 
@@ -45,6 +48,7 @@ def n3_penalty(
       they are int32 [C], without the axis of devices.
     num_entities: V.
     pad_id: the token id of PAD.
+    rotation: whether the composition divides the factors by their moduli.
 
   Returns:
     float32 [B]. The penalty of a row without answers is 0.
@@ -63,6 +67,8 @@ def n3_penalty(
   of_factors = jnp.where(
     relations >= 0, jnp.take(cubed_moduli(factors), rows), 0.0
   ).sum(axis=1)
+  if rotation:
+    of_factors = jnp.zeros_like(of_factors)
   known = input_embedding.known_entity(tokens, tokens != pad_id, head_query)
   # A padding row has no known entity. Any entity may be used instead, because
   # the row has no answers and thus the penalty 0.

@@ -173,7 +173,11 @@ def make_train_step(
       if not n3_penalty:
         return total, total
       penalties = regularization.n3_penalty(
-        params, batch, encoder.num_entities, encoder.pad_id
+        params,
+        batch,
+        encoder.num_entities,
+        encoder.pad_id,
+        rotation=encoder.composition == 'rotation',
       )
       penalty = n3_penalty * (penalties * answer_weight).sum()
       return total + penalty, total

@@ -31,7 +31,7 @@ def cubes(vector):
   return (np.abs(vector[:half] + 1j * vector[half:]) ** 3).sum()
 
 
-def brute_force(params):
+def brute_force(params, *, rotation=False):
   entities, factors = (
     params['element_embedding'],
     params['composition_embedding'],
@@ -41,7 +41,7 @@ def brute_force(params):
   return [
     sum(
       cubes(entities[known])
-      + sum(cubes(factors[row]) for row in rows)
+      + sum(cubes(factors[row]) for row in rows if not rotation)
       + cubes(entities[answer])
       for answer in answers
     )
@@ -53,6 +53,13 @@ def test_equals_the_sum_over_instances(params):
   batch = {'tokens': TOKENS, 'answers': ANSWERS}
   got = regularization.n3_penalty(params, batch, V, PAD)
   np.testing.assert_allclose(got, brute_force(params), rtol=1e-5)
+
+
+def test_factors_of_rotations_are_not_penalized(params):
+  batch = {'tokens': TOKENS, 'answers': ANSWERS}
+  got = regularization.n3_penalty(params, batch, V, PAD, rotation=True)
+  expected = brute_force(params, rotation=True)
+  np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_candidates_do_not_change_the_penalty(params):
