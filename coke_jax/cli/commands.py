@@ -56,6 +56,7 @@ COMMANDS = {
     model_commands.evaluate,
     'Evaluate the best checkpoint of --workdir on --split.',
     ('coke evaluate runs/countries --split=valid',),
+    needs_config=False,
   ),
   'predict': Command(
     model_commands.predict,

@@ -44,6 +44,12 @@ def joined(
   Arguments and errors are those of `hosts.joined`.
   """
   with contextlib.ExitStack() as stack:
+    if coordinator and num_processes > 1:
+      print(
+        f'process {process_id} of {num_processes} connects to the others at '
+        f'{coordinator}',
+        flush=True,
+      )
     stack.enter_context(hosts.joined(coordinator, num_processes, process_id))
     if not hosts.is_main():
       progress_bar.hide()

@@ -9,9 +9,11 @@ import os
 
 import ml_collections
 
+from coke_jax import config as config_lib
 from coke_jax import hosts
 from coke_jax.cli import (
   answer_lines,
+  arguments,
   checks,
   host_flags,
   input_lines,
@@ -25,7 +27,7 @@ from coke_jax.training import run
 
 
 def evaluate(
-  config: ml_collections.ConfigDict,
+  config: ml_collections.ConfigDict | None,
   workdir: str | os.PathLike[str],
   *,
   split: str,
@@ -33,10 +35,19 @@ def evaluate(
   num_processes: int = 0,
   process_id: int = -1,
 ) -> None:
-  """Evaluates the best checkpoint on a split and writes the results."""
+  """Evaluates the best checkpoint on a split and writes the results.
+
+  If there are several processes, only process 0 needs the settings.
+  """
   with host_flags.joined(coordinator, num_processes, process_id):
-    if hosts.is_main():
-      checks.trained_workdir(config, workdir, may_be_exported=False)
+    if not hosts.is_main():
+      run.evaluate(None, '.', split)
+      return
+    if config is None:
+      raise config_lib.ConfigError(
+        arguments.missing_config(os.fspath(workdir), '')
+      )
+    checks.trained_workdir(config, workdir, may_be_exported=False)
     run.evaluate(config, workdir, split)
 
 

@@ -99,11 +99,14 @@ def train_and_evaluate(
 
 
 def evaluate(
-  config: ml_collections.ConfigDict,
+  config: ml_collections.ConfigDict | None,
   workdir: str | os.PathLike[str],
   split: str = 'test',
 ) -> dict[str, Any] | None:
   """Ranks a split with the best checkpoint of a work folder.
+
+  If there are several processes (see `hosts`), all of them must call this
+  function. Only process 0 uses `config` and `workdir`.
 
   Args:
     config: the settings of the run. `evaluate.batch_size` may differ.
@@ -120,6 +123,7 @@ def evaluate(
   """
   files, data = workdir_lib.Workdir(workdir), None
   if hosts.is_main():
+    assert config is not None
     data, sources = files.data_and_sources()
     for change in tasks.source_changes(config, sources):
       logging.warning(

@@ -115,6 +115,7 @@ def train_together(*folders, flags):
     for folder in folders:
       config = workdir_lib.Workdir(folder).config() if hosts.is_main() else None
       run.train_and_evaluate(config, folder if hosts.is_main() else '.')
+      run.evaluate(config, folder if hosts.is_main() else '.', 'valid')
 
 
 def check_separate_folders(own):
@@ -173,6 +174,13 @@ def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
 
   expected, norms = curves(tmp_path / 'here')
   assert len(expected) > 10
+  run.evaluate(settings(), tmp_path / 'here', 'valid')
+  valid = [
+    json.loads((folder / 'results_valid.json').read_text())
+    for folder in (tmp_path / 'here', *folders[:2])
+  ]
+  for found in valid[1:]:
+    assert_close(found, valid[0])
   for folder in folders:
     found, found_norms = curves(folder)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
