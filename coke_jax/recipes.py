@@ -81,17 +81,17 @@ def one_block_of_many_entities() -> ml_collections.ConfigDict:
 def paths() -> ml_collections.ConfigDict:
   """Returns the recipe for path queries on graphs with many entities.
 
-  The model has no blocks: it is ComplEx with one factor for each relation of
-  the path (Guu et al. 2015), trained with Adagrad.
+  The model has no blocks. It rotates the known entity by each relation of the
+  path, as in RotatE, and compares the result with all entities. It is trained
+  with Adagrad and with the N3 penalty on the entities.
   """
   config = factorization()
   model, train = config.model, config.train
-  # The factors of a path are multiplied, so small ones would vanish.
+  model.composition = 'rotation'
   model.composition_stddev = 1.0
-  train.num_epochs = 2.0
-  train.learning_rate = 0.2
+  train.num_epochs = 1.5
   train.learning_rate_decay = 'none'
-  train.n3_penalty = 0.0
+  train.n3_penalty = 0.5
   train.validate_every_epochs = 0.5
   return config
 

@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 # Name of the config -> data set and millions of parameters. The numbers for
 # FB15k, WN18, FB15k-237 and WN18RR are those of the paper.
 CONFIGS = {
-  'codex_m': ('CoDEx-M', 4.96),
+  'codex_m': ('CoDEx-M', 9.93),
   'codex_s': ('CoDEx-S', 6.57),
   'countries': ('countries', 4.09),
   'countries_paths': ('countries', 1.04),
@@ -28,9 +28,9 @@ CONFIGS = {
   'nations': ('Nations', 2.36),
   'own_graph': ('mine', 1.09),
   'pathquery_fb': ('PathQueryFB', 22.52),
-  'pathquery_fb_cpu': ('PathQueryFB', 19.84),
+  'pathquery_fb_cpu': ('PathQueryFB', 19.31),
   'pathquery_wn': ('PathQueryWN', 13.14),
-  'pathquery_wn_cpu': ('PathQueryWN', 10.46),
+  'pathquery_wn_cpu': ('PathQueryWN', 9.93),
   'umls': ('UMLS', 2.44),
   'wikidata5m': ('Wikidata5M', 593.11),
   'wn18': ('WN18', 16.92),
