@@ -296,5 +296,5 @@ class _Watch:
     if self._guard is not None:
       self._guard.dismiss()
     with contextlib.suppress(OSError):
-      os.write(2, f'{text}\n'.encode())
+      os.write(2, f'\n{text}\n'.encode())  # may follow a progress bar
     os._exit(status)
