@@ -2,7 +2,7 @@
 
 python -m coke_jax.main --config=configs/pathquery_fb_cpu.py
 
-The model has one block, and the settings go beyond the paper; see
+The model has no blocks, and the settings go beyond the paper; see
 docs/learning.md. Time and metrics have not been measured. The flag
 --config.data.max_path_length=k limits training to paths with at most k
 relations.
