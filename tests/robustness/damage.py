@@ -69,7 +69,7 @@ def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
     while (
       os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     ):
-      lines = small_runs.metrics(work) if log.exists() else []
+      lines = small_runs.metrics(work, growing=True) if log.exists() else []
       if lines and lines[-1]['step'] >= _STEPS_BEFORE:
         break
       time.sleep(0.01)

@@ -101,12 +101,19 @@ def environment(cache: pathlib.Path) -> dict[str, str]:
   }
 
 
-def metrics(work: pathlib.Path) -> list[dict[str, Any]]:
-  """Reads metrics.jsonl without the fields that depend on the clock."""
-  lines = [
-    json.loads(line)
-    for line in (work / 'metrics.jsonl').read_text().splitlines()
-  ]
+def metrics(
+  work: pathlib.Path, *, growing: bool = False
+) -> list[dict[str, Any]]:
+  """Reads metrics.jsonl without the fields that depend on the clock.
+
+  Args:
+    work: the work folder.
+    growing: whether the training may be writing the last line.
+  """
+  text = (work / 'metrics.jsonl').read_text()
+  if growing:
+    text = text[: text.rfind('\n') + 1]
+  lines = [json.loads(line) for line in text.splitlines()]
   for line in lines:
     line.pop('instances_per_second', None)
   return lines
