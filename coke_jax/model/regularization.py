@@ -64,11 +64,10 @@ def n3_penalty(
     tokens, num_entities, num_relations
   )
   rows = composition.factor_rows(relations, head_query, num_relations)
+  penalized = (relations >= 0) & (not rotation)
   of_factors = jnp.where(
-    relations >= 0, jnp.take(cubed_moduli(factors), rows), 0.0
+    penalized, jnp.take(cubed_moduli(factors), rows), 0.0
   ).sum(axis=1)
-  if rotation:
-    of_factors = jnp.zeros_like(of_factors)
   known = input_embedding.known_entity(tokens, tokens != pad_id, head_query)
   # A padding row has no known entity. Any entity may be used instead, because
   # the row has no answers and thus the penalty 0.

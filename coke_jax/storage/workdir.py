@@ -30,10 +30,10 @@ from coke_jax.shards import placement as placement_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import (
   checksums,
-  digests,
   json_files,
   layout,
   metrics_log,
+  run_checksums,
   shard_checkpoints,
 )
 
@@ -128,10 +128,10 @@ class Workdir:
     settings = config.to_dict()
     saved = {
       **arrays.to_arrays(data),
-      **digests.of_run(settings, data.vocabulary),
+      **run_checksums.of_run(settings, data.vocabulary),
     }
     for role, sha256 in (sources or {}).items():
-      saved[_SOURCE + role] = digests.to_bytes(sha256)
+      saved[_SOURCE + role] = run_checksums.to_bytes(sha256)
     with (
       atomic_files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
@@ -188,9 +188,9 @@ class Workdir:
     except Exception as error:  # NumPy raises any type on a damaged archive.
       raise WorkdirError(f'{path}: cannot be read: {error}') from error
     settings = json_files.read_json(self.folder / 'config.json')
-    for key, expected in digests.of_run(settings, vocabulary).items():
+    for key, expected in run_checksums.of_run(settings, vocabulary).items():
       if key not in saved or not np.array_equal(saved[key], expected):
-        changed = self.folder / key.removesuffix(digests.SUFFIX)
+        changed = self.folder / key.removesuffix(run_checksums.SUFFIX)
         raise WorkdirError(
           f'{changed}: was changed or belongs to another run: expected the '
           f'file written with {path.name}'
