@@ -37,7 +37,8 @@ def train(
       `test` is given, the triples are split at random, as in `prepare`.
     test: triples for the final metrics.
     config: the settings. Default: the recipe for the number of entities, see
-      `recipes.for_size`. `config.data` is ignored.
+      `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
+      enough. `config.data` is ignored.
     minutes: the time for a new training, as in `run.train_and_evaluate`.
       Default: 0, which means the number of epochs in the settings.
     workdir: the work folder. If it contains a run with the same data and
@@ -58,15 +59,22 @@ def train(
   options = {'progress': True, **options}
   prepared = prepare_lib.prepare(triples, valid=valid, test=test, **options)
   graph = prepared.graph
+  slower = None
   if config is None:
-    config = recipes.for_size(graph.vocabulary.num_entities)
+    num_entities = graph.vocabulary.num_entities
+    config = recipes.for_size(num_entities)
+    slower = recipes.with_more_time(num_entities, len(graph.train))
   config = config.copy_and_resolve_references()
   config.data.kind = 'triples'
   config.data.name = graph.name
   if workdir is not None:
-    run.train_and_evaluate(config, workdir, data=graph, minutes=minutes)
+    run.train_and_evaluate(
+      config, workdir, minutes=minutes, slower=slower, data=graph
+    )
     return load_lib.load(workdir)
   with tempfile.TemporaryDirectory(prefix='coke_jax_') as folder:
     work = pathlib.Path(folder) / 'work'
-    run.train_and_evaluate(config, work, data=graph, minutes=minutes)
+    run.train_and_evaluate(
+      config, work, minutes=minutes, slower=slower, data=graph
+    )
     return load_lib.load(work)

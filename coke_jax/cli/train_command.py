@@ -70,8 +70,11 @@ def _train(
   prepared = prepare.prepare(data, progress=True)
   print(prepared.to_text(counts=False))  # The training prints the counts.
   graph = prepared.graph
+  slower = None
   if config is None:
-    config = recipes.for_size(graph.vocabulary.num_entities)
+    num_entities = graph.vocabulary.num_entities
+    config = recipes.for_size(num_entities)
+    slower = recipes.with_more_time(num_entities, len(graph.train))
   if config.data.kind != 'triples':
     raise config_lib.ConfigError(
       f"config.data.kind is {config.data.kind!r}: expected 'triples', because "
@@ -84,5 +87,6 @@ def _train(
     workdir or os.path.join('runs', pathlib.Path(data).name.split('.')[0]),
     split=split,
     minutes=minutes,
+    slower=slower,
     data=graph,
   )

@@ -26,6 +26,7 @@ def train_and_evaluate(
   *,
   split: str = 'test',
   minutes: float = 0.0,
+  slower: ml_collections.ConfigDict | None = None,
   data: arrays.DataSet | None = None,
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
@@ -44,6 +45,8 @@ def train_and_evaluate(
     minutes: the time for a new run. `budget.choose` chooses the values of the
       fields `budget.FIELDS` that fit into this time. A run that continues keeps
       its values. Default: 0, which means that the values of `config` are used.
+    slower: settings that are used instead of `config` if `minutes` is long
+      enough for them, see `budget.choose`.
     data: the data set. Default: it is read from the files of `config.data`.
 
   Returns:
@@ -73,7 +76,7 @@ def train_and_evaluate(
       exists = files.exists
       if exists:
         if minutes:
-          config = budget.adopt(config, files.config())
+          config = budget.adopt(config, files.config(), slower)
         stack.enter_context(files.locked())
         data = _data_of_run(config, files, data)
       elif data is None:
@@ -86,8 +89,14 @@ def train_and_evaluate(
     if minutes and not hosts.broadcast(exists):
       if hosts.is_main():
         print('measuring the time of steps and rankings', flush=True)
+      if hosts.broadcast(slower is not None):
+        slower = shared_input.share_config(slower)
       choice = budget.choose(
-        config, tasks.make_task(config, data), minutes, started=started
+        config,
+        tasks.make_task(config, data),
+        minutes,
+        slower=slower,
+        started=started,
       )
       print(f'settings for this budget: {choice.reason}')
       config = shared_input.share_config(choice.config)

@@ -121,6 +121,42 @@ def test_the_size_selects_the_recipe():
     config_lib.validate(recipes.for_size(size))
 
 
+def test_the_size_selects_the_slower_recipe():
+  slower = recipes.with_more_time(10_001, 50_005)
+  assert slower.model.num_layers == 1
+  assert slower.train.candidates > 0
+  assert recipes.with_more_time(10_001, 50_004) is None  # too sparse
+  assert recipes.with_more_time(10_000, 10**6) is None
+
+
+@pytest.mark.parametrize(
+  ('affordable', 'layers', 'epochs'), [(15, 0, 15), (300, 0, 20), (700, 1, 70)]
+)
+def test_a_slower_config_needs_time(
+  task, config, monkeypatch, affordable, layers, epochs
+):
+  """`affordable` is the number of epochs of the fast config with one member."""
+
+  def time_steps(setup):
+    return (1.0 if setup.config.model.num_layers == 0 else 10.0), 0.0
+
+  monkeypatch.setattr(budget, '_time_steps', time_steps)
+  monkeypatch.setattr(budget, '_time_evaluation', lambda _: 0.0)
+  slower = config
+  slower.train.num_epochs = 100.0
+  fast = slower.copy_and_resolve_references()
+  fast.model.num_layers = 0
+  fast.train.num_epochs = 20.0
+  fast.data.name = 'mine'
+  seconds = affordable * setup.Setup(fast, task).steps_per_epoch
+  minutes = seconds / 0.8 / 60
+  choice = budget.choose(fast, task, minutes, slower=slower)
+  assert choice.config.model.num_layers == layers
+  assert choice.config.train.num_epochs == pytest.approx(epochs, abs=0.5)
+  assert choice.config.data.name == 'mine'
+  assert budget.adopt(fast, choice.config, slower) == choice.config
+
+
 def test_a_run_keeps_the_chosen_settings(tmp_path, config, capsys):
   graph = small.random_graph()
   words = graph.vocabulary
