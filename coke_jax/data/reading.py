@@ -160,12 +160,15 @@ def _header_notes(
     if not log.may_have_header or not len(triples) or len(whole) < 3:
       continue
     head, relation, tail = triples[0].tolist()
-    if entities[head] == entities[tail] == relations[relation] == 1:
+    once = [
+      words.entities[entity] for entity in (head, tail) if entities[entity] == 1
+    ]
+    if once and relations[relation] == 1:
+      labels = [repr(label) for label in (words.relations[relation], *once)]
       notes.append(
-        f'{log.name}: the labels {words.entities[head]!r}, '
-        f'{words.relations[relation]!r} and {words.entities[tail]!r} of the '
-        'first row occur nowhere else. If they are the names of the columns, '
-        "use --header=yes (in Python: header='yes')"
+        f'{log.name}: the labels {", ".join(labels[:-1])} and {labels[-1]} of '
+        'the first row occur nowhere else. If the first row contains the names '
+        "of the columns, use --header=yes (in Python: header='yes')"
       )
   return notes
 

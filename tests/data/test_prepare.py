@@ -199,9 +199,13 @@ def test_a_header_that_was_read_as_a_triple_is_noted(tmp_path):
   rows = ''.join(','.join(row) + '\n' for row in ring())
   path.write_text('person,knows,friend\n' + rows)
   (note,) = coke_jax.prepare(path).notes
-  assert f"{path}: the labels 'person', 'knows' and 'friend'" in note
+  assert f"{path}: the labels 'knows', 'person' and 'friend'" in note
   assert coke_jax.prepare(path, header='no').notes == ()
   assert coke_jax.prepare(path, header='yes').notes == ()
+  # One of the three names is also the label of an entity.
+  path.write_text('person,knows,friend\n' + rows + 'friend,likes,a\n')
+  (note,) = coke_jax.prepare(path).notes
+  assert f"{path}: the labels 'knows' and 'person' of the first row" in note
   path.write_text(rows)
   assert coke_jax.prepare(path).notes == ()
 
