@@ -11,13 +11,17 @@ fact counts as wrong, although some of them are correct and only missing in the
 graph. `random` is the share if the facts were drawn at random from all facts
 with a known head and a known tail of their relation. With seed 0 and
 `model.num_members = 1`, the shares are .95 and .781, and `random` is .0067.
+
+With --peer=ComplEx, that model of PyKEEN is trained on the same split for some
+minutes, see `experiments.benchmarks.peers`. Then the shares are also computed
+for the facts with its highest scores. Needs `pip install '.[peers,plots]'`.
 """
 
 import argparse
 import json
 import pathlib
 import runpy
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,18 +61,101 @@ def measure(
   )
   words = graph.vocabulary
   entities, relations = words.entity_ids, words.relation_ids
-  correct = np.array(
-    [
-      (entities[new.fact[0]], relations[new.fact[1]], entities[new.fact[2]])
-      in held_out
-      for new in found
-    ]
-  )
+  ids = [
+    (entities[new.fact[0]], relations[new.fact[1]], entities[new.fact[2]])
+    for new in found
+  ]
   chance = len(held_out) / _compared(graph, any_type)
   return {
     'held_out': len(held_out),
     'random': float(f'{chance:.2g}'),
-    **{f'first_{n}': round(float(correct[:n].mean()), 4) for n in numbers},
+    **_shares(ids, held_out, numbers),
+  }
+
+
+def _shares(
+  found: Sequence[tuple[int, ...]],
+  held_out: Collection[tuple[int, ...]],
+  numbers: Sequence[int],
+) -> dict[str, float]:
+  """Returns the share of held-out facts among the first N, for each N."""
+  correct = np.array([fact in held_out for fact in found])
+  return {f'first_{n}': round(float(correct[:n].mean()), 4) for n in numbers}
+
+
+def measure_scores(
+  score: Callable[[np.ndarray], np.ndarray],
+  graph: graph_lib.KnowledgeGraph,
+  numbers: Sequence[int],
+) -> dict[str, float]:
+  """Computes the shares of `measure` for the scores of any model.
+
+  Only entities that are heads or tails of the relation in train are compared.
+
+  Args:
+    score: a function from int64 [B, 2], heads and relations, to the scores of
+      all tails, float [B, V].
+    graph: the graph on whose train split the model was trained.
+    numbers: as in `measure`.
+  """
+  held_out = {*map(tuple, graph.triples(*HELD_OUT).tolist())}
+  held_out -= {*map(tuple, graph.train.tolist())}
+  top = max(numbers)
+  best: list[tuple[float, int, int, int]] = []
+  for relation in np.unique(graph.train[:, 1]).tolist():
+    known = graph.train[graph.train[:, 1] == relation]
+    heads, tails = np.unique(known[:, 0]), np.unique(known[:, 2])
+    pairs = np.stack([heads, np.full_like(heads, relation)], axis=1)
+    scores = score(pairs.astype(np.int64))[:, tails]
+    rows = np.searchsorted(heads, known[:, 0])
+    scores[rows, np.searchsorted(tails, known[:, 2])] = -np.inf
+    if not (known[:, 0] == known[:, 2]).any():
+      scores[heads[:, None] == tails[None, :]] = -np.inf
+    flat = scores.ravel()
+    for place in np.argsort(-flat, kind='stable')[:top].tolist():
+      if flat[place] > -np.inf:
+        head, tail = divmod(place, len(tails))
+        best.append((flat[place], int(heads[head]), relation, int(tails[tail])))
+  best.sort(key=lambda one: -one[0])
+  return _shares([one[1:] for one in best[:top]], held_out, numbers)
+
+
+def measure_peer(
+  name: str,
+  graph: graph_lib.KnowledgeGraph,
+  minutes: float,
+  numbers: Sequence[int],
+) -> dict[str, float]:
+  """Trains a model of PyKEEN, see `benchmarks.peers`, and computes the shares.
+
+  Args:
+    name: the name of the model in `peers.PEERS`.
+    graph: the graph.
+    minutes: the time for the training.
+    numbers: as in `measure`.
+
+  Returns:
+    `minutes`, the test metric `mrr`, and the shares.
+  """
+  # PyKEEN is only needed here.
+  import torch
+
+  from experiments.benchmarks import peers
+
+  (peer,) = (one for one in peers.PEERS if one.model == name)
+  model, _, metrics = peers.train_peer(peer, graph, minutes, seed=0)
+
+  def score(pairs: np.ndarray) -> np.ndarray:
+    parts = [
+      model.predict_t(torch.as_tensor(pairs[start : start + 256]))
+      for start in range(0, len(pairs), 256)
+    ]
+    return torch.cat(parts).detach().numpy()
+
+  return {
+    'minutes': round(metrics['minutes'], 1),
+    'mrr': round(metrics['mrr'], 4),
+    **measure_scores(score, graph, numbers),
   }
 
 
@@ -101,12 +188,21 @@ def main() -> None:
   parser.add_argument('--workdir', type=pathlib.Path, required=True)
   parser.add_argument('--numbers', type=int, nargs='+', default=[100, 1000])
   parser.add_argument('--any-type', action='store_true')
+  parser.add_argument('--peer', help='name of a PyKEEN model, such as ComplEx')
+  parser.add_argument('--minutes', type=float, default=5.0, help='for the peer')
   arguments = parser.parse_args()
   if arguments.config:
     config = runpy.run_path(arguments.config)['get_config']()
     run.train_and_evaluate(config, arguments.workdir)
   model = coke_jax.load(arguments.workdir)
   print(json.dumps(measure(model, arguments.numbers, arguments.any_type)))
+  if arguments.peer:
+    graph = model.data
+    assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
+    shares = measure_peer(
+      arguments.peer, graph, arguments.minutes, arguments.numbers
+    )
+    print(json.dumps({'peer': arguments.peer, **shares}))
 
 
 if __name__ == '__main__':

@@ -208,18 +208,20 @@ def _scores(
 
 def train_peer(
   peer: Peer, graph: graph_lib.KnowledgeGraph, minutes: float, seed: int
-) -> tuple[Curve, dict[str, Any]]:
+) -> tuple[Any, Curve, dict[str, Any]]:
   """Trains a peer for some minutes, including its validations.
 
   The parameters of the best validation are used for the test.
 
   Returns:
+    The model of PyKEEN.
     The curve.
     The test metrics, and `minutes`, the time of the training.
 
   Raises:
     RuntimeError: the evaluators do not agree.
   """
+  torch.manual_seed(seed)
   started = time.monotonic()
 
   def elapsed() -> float:
@@ -275,7 +277,7 @@ def train_peer(
     raise RuntimeError(
       f'{peer.model}: MRR {metrics["mrr"]:.5f} here, {theirs:.5f} in PyKEEN'
     )
-  return curve, {**metrics, 'minutes': used, 'mrr_of_pykeen': theirs}
+  return model, curve, {**metrics, 'minutes': used, 'mrr_of_pykeen': theirs}
 
 
 def report(
@@ -336,10 +338,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
   saved = json_files.read_json(workdir / 'config.json')
   graph: Any = tasks.read_data(config_lib.from_dict(saved))
   for peer in chosen:
-    torch.manual_seed(given.seed)
-    found[f'PyKEEN {peer.model}'] = train_peer(
-      peer, graph, given.minutes, given.seed
-    )
+    _, *measured = train_peer(peer, graph, given.minutes, given.seed)
+    found[f'PyKEEN {peer.model}'] = tuple(measured)
     print(report(found, given.out), flush=True)
 
 

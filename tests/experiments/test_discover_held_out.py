@@ -1,5 +1,6 @@
 """Compares the shares of `experiments.discover_held_out` with a loop."""
 
+import numpy as np
 import pytest
 import small
 
@@ -45,3 +46,29 @@ def test_shares(tmp_path, any_type):
     )
   chance = len(held_out) / compared
   assert measured['random'] == pytest.approx(chance, rel=0.05)
+
+
+def test_shares_of_any_scores():
+  graph = small.random_graph(relations=('likes', 'near', 'owns'))
+  size = graph.vocabulary.num_entities
+  table = np.random.default_rng(1).normal(size=(size, 3, size))
+  train = {tuple(fact) for fact in graph.train.tolist()}
+  held_out = {tuple(fact) for fact in graph.triples('valid', 'test').tolist()}
+  scores = {}
+  for relation in range(3):
+    known = [fact for fact in train if fact[1] == relation]
+    loops = any(head == tail for head, _, tail in known)
+    for head in {fact[0] for fact in known}:
+      for tail in {fact[2] for fact in known}:
+        fact = (head, relation, tail)
+        if fact not in train and (loops or head != tail):
+          scores[fact] = table[fact]
+  best = sorted(scores, key=scores.__getitem__, reverse=True)
+  measured = discover_held_out.measure_scores(
+    lambda pairs: table[pairs[:, 0], pairs[:, 1]], graph, [10, 400]
+  )
+  assert measured == {
+    f'first_{n}': round(sum(one in held_out for one in best[:n]) / n, 4)
+    for n in (10, 400)
+  }
+  assert measured['first_400'] > 0
