@@ -11,7 +11,7 @@ def use(folder: str) -> None:
   """Makes JAX store compiled programs in a folder.
 
   Args:
-    folder: the path of the folder. Empty: no program is stored.
+    folder: the path of the folder. If it is empty, no program is stored.
 
   Raises:
     errors.PathError: the path starts with `~`, and the home folder is unknown.

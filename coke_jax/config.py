@@ -13,7 +13,7 @@ validate = config_checks.validate
 
 
 # Settings that may be changed when a run continues. They affect the speed and
-# the log of the run, and the trained parameters at most by rounding.
+# the log of the run. They change the trained parameters at most by rounding.
 RUNTIME_FIELDS = (
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
@@ -41,8 +41,8 @@ def default_config() -> ml_collections.ConfigDict:
   # with paths that are sampled from files of triples by random walks.
   data.kind = 'triples'
   # Folder with the train, valid and test files. Empty: $COKE_DATA_DIR/<name> if
-  # this folder exists, otherwise a copy in the user's cache folder, which is
-  # downloaded once.
+  # this folder exists. Otherwise, countries is read from the package, and other
+  # data sets from the user's cache folder, into which they are downloaded once.
   data.dir = ''
   # Order of the columns in files of triples.
   data.columns = 'head relation tail'
@@ -169,9 +169,9 @@ def default_config() -> ml_collections.ConfigDict:
   # the loss (rows 'query' only). 1, as in the paper: all answers have the same
   # weight. 0: all queries have the same weight.
   train.query_weight_power = 1.0
-  # Number of candidates in the softmax of a step: the answers of the batch and
-  # a uniform sample of the other entities, see the module
-  # `coke_jax.data.candidates`. Fewer candidates make a step faster if there are
+  # Number of candidates in the softmax of a step: the entities of the batch and
+  # a uniform sample of all others. The module `coke_jax.data.candidates`
+  # describes the sample. Fewer candidates make a step faster if there are
   # tens of thousands of entities. 0, as in the paper: all entities are
   # candidates.
   train.candidates = 0
@@ -195,9 +195,9 @@ def default_config() -> ml_collections.ConfigDict:
   # quantile) is kept. There is always an evaluation at the end. 0: only at the
   # end.
   train.validate_every_epochs = 10.0
-  # Queries whose MRR chooses the best checkpoint ('triples' only). 'both': all
-  # queries. 'head' or 'tail': the queries for this side. A relation can follow.
-  # For example, 'tail borders' selects the queries for the tails of the
+  # Queries whose MRR determines the best checkpoint ('triples' only). 'both':
+  # all queries. 'head' or 'tail': the queries for this side. A relation can
+  # follow. For example, 'tail borders' selects the queries for the tails of the
   # relation `borders`.
   train.choose_by = 'both'
   # Stop the training after this many validations in a row without a better
@@ -235,9 +235,9 @@ def default_config() -> ml_collections.ConfigDict:
 def describe() -> list[tuple[str, str, str]]:
   """Returns the field, default and description of every setting.
 
-  The source of `default_config` provides them. The description of a setting is
-  the comment directly above its assignment. The default is the assigned
-  expression.
+  They are read from the source code of `default_config`. The description of a
+  setting is the comment directly above its assignment. The default is the
+  assigned expression.
   """
   fields, comment = [], []
   for line in inspect.getsource(default_config).splitlines():

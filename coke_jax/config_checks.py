@@ -167,7 +167,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
 
 
 def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:
-  """Returns the value of each field: {'train.batch_size': 512, ...}."""
+  """Returns a dict of all fields, such as {'train.batch_size': 512, ...}."""
   flat: dict[str, Any] = {}
   for key, value in config.items():
     if isinstance(value, ml_collections.ConfigDict):

@@ -42,7 +42,8 @@ def audit(
   """Finds the least plausible facts with models that were not trained on them.
 
   Every model is trained with the settings of the run. Together, the trainings
-  take `folds` times as long as the run. Interrupted trainings are continued.
+  take about `folds` times as long as the run. Interrupted trainings are
+  continued.
 
   Args:
     workdir: the work folder of a finished run for link prediction.
@@ -73,11 +74,11 @@ def judges(
   seed: int = 0,
   folder: str | os.PathLike[str] | None = None,
 ) -> Iterator[audit_lib.Judge]:
-  """Trains the model of each fold, as a judge for `Model.audit`.
+  """Trains the model of each fold and yields it as a judge for `Model.audit`.
 
-  A judge is a model with the facts that it scores. No training starts before
-  the caller requests the first judge, so `Model.audit` can check its arguments
-  first.
+  A judge consists of a model and the facts that this model scores. No training
+  starts before the caller requests the first judge, so `Model.audit` can check
+  its arguments first.
 
   Args:
     model: the model of the run.

@@ -1,4 +1,4 @@
-"""Answers the questions, or embeds the sequences, in lines of text.
+"""Reads questions or sequences line by line, and writes answers or embeddings.
 
 Lines are read, processed and written in batches, so memory use does not grow
 with the number of lines. See `input_lines` for the format of the input.
@@ -44,10 +44,10 @@ def answer(
 ) -> tuple[int, int]:
   """Answers the questions of `lines` and writes the answers.
 
-  TSV output has a header with `TSV_COLUMNS`, then one line per answer. The line
-  contains the completed triple or path. The column `asked` is the side of the
-  answer, `head` or `tail`. JSON output has one line per question, an object
-  with the keys `line`, `question` and `answers`.
+  TSV output has a header with `TSV_COLUMNS`, then one line per answer. Each
+  line contains the completed triple or path. The column `asked` is the side of
+  the answer, `head` or `tail`. JSON output has one line per question. Each line
+  is an object with the keys `line`, `question` and `answers`.
 
   Args:
     model: the trained model.
@@ -120,7 +120,7 @@ def embed(
 
   Raises:
     input_lines.StreamError: a line is not valid.
-    questions.QuestionError: there is no such layer.
+    questions.QuestionError: the model has no such layer.
     embedding_files.EmbeddingError: a label cannot be written to an .npz file.
     text_files.DataError: the input cannot be read.
     OSError: the output cannot be written.

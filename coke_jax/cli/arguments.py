@@ -95,12 +95,12 @@ def parse_flags(argv: list[str]) -> list[str]:
     return rest
   except flags.Error as error:
     text = str(error)
-    if 'Traceback' in text:  # of a config file
+    if 'Traceback' in text:  # The config file raised an error.
       text = f'{_config_of(argv)}: cannot be read: {text.splitlines()[-1]}'
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += (
-        '\nexpected --config=<name or file>, or --workdir of an existing run '
-        '(--config=own_graph suits graphs of up to ten thousand entities). '
+        '\nexpected --config=<name or file>, or --workdir of an existing run. '
+        '--config=own_graph suits graphs of up to ten thousand entities. '
         'Without --config, the settings cannot be changed'
       )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
@@ -114,7 +114,7 @@ def parse_flags(argv: list[str]) -> list[str]:
 
 
 def _config_of(argv: list[str]) -> str:
-  """Returns the argument for the config file, for an error message."""
+  """Returns the argument that names the config file, for error messages."""
   return next(filter(_CONFIG_FILE.match, argv), '--config')
 
 
@@ -135,7 +135,7 @@ def flushed_output() -> Iterator[None]:
 
   If the output cannot be written, exits without a traceback. If the reader of
   the output has ended, as with `| head`, the exit status is 128 + SIGPIPE.
-  Otherwise prints an error, and the exit status is 1.
+  Otherwise, prints an error and exits with status 1.
   """
   try:
     try:
@@ -144,7 +144,8 @@ def flushed_output() -> Iterator[None]:
       if sys.stdout is not None:
         sys.stdout.flush()
   except (BrokenPipeError, atomic_files.WriteError) as error:
-    # Python flushes standard output once more when it exits.
+    # Python flushes standard output once more when it exits. This would raise
+    # the same error, so replace the output by the null device.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):
       sys.exit(128 + signal.SIGPIPE)
@@ -160,8 +161,9 @@ def missing_config(workdir: str, expected: str = '--config') -> str:
   """Returns the error message for a command line without settings.
 
   Args:
-    workdir: the value of --workdir: empty, or a folder without a run.
-    expected: the flags that can replace an existing --workdir. Empty: none.
+    workdir: the value of --workdir. It is empty, or a folder without a run.
+    expected: the flags that provide settings without --workdir. Empty if there
+      are no such flags.
 
   Raises:
     errors.PathError: `workdir` is not a valid path.

@@ -19,7 +19,7 @@ def trained_workdir(
   *,
   may_be_exported: bool = True,
 ) -> None:
-  """Checks that a folder contains a run or exported model with the settings.
+  """Checks that a folder contains a run or exported model with some settings.
 
   Also turns on the compilation cache if `config.compilation_cache_dir` is set.
 
@@ -53,7 +53,7 @@ def require_output(output: str, expected: str) -> None:
 
   Args:
     output: the value of --output.
-    expected: the expectation in the error message.
+    expected: the text after "expected" in the error message.
   """
   if output in ('', flags.STANDARD):
     raise config_lib.ConfigError(f'no --output: expected {expected}')
@@ -70,7 +70,7 @@ def protect_files(
     workdir: the path of the work folder or exported model.
 
   Raises:
-    config.ConfigError: --output is one of these files.
+    config.ConfigError: --output is the --input or a file of the model.
   """
   if not os.path.isfile(output):
     return

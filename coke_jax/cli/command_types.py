@@ -18,7 +18,8 @@ class Command(NamedTuple):
       settings. If false, `config` can be None and `workdir` can be empty.
       Default: True.
     positional: the flag whose value can be written directly after the command,
-      without the name of the flag. Default: --workdir. Empty: none.
+      without the name of the flag. Default: --workdir. Empty if there is
+      no such flag.
     common: which of the flags --config and --workdir the command uses. Its help
       lists these flags. Default: --workdir.
   """

@@ -100,8 +100,8 @@ COMMANDS = {
   ),
   'calibrate': Command(
     graph_commands.calibrate,
-    'Fit the probability that an answer is correct, as a function of its '
-    'score, to the valid split. Store this function in --workdir.',
+    'Fit a function from the score of an answer to the probability that the '
+    'answer is correct, on the valid split. Store this function in --workdir.',
     ('coke calibrate runs/countries --output=pictures',),
   ),
   'embed': Command(

@@ -99,8 +99,8 @@ class _Word:
   """A flag in a completion script.
 
   Attributes:
-    name: as written on the command line, such as `--top`.
-    help: the first sentence of its help text.
+    name: the name as written on the command line, such as `--top`.
+    help: the first sentence of the flag's help text.
     values: the values that are offered.
     is_switch: whether the flag is used without a value.
     is_path: whether names of files are offered.
@@ -136,7 +136,8 @@ def _bash(commands: Mapping[str, command_types.Command]) -> str:
       if word.values:
         case = f'"{mode} {word.name}"'
         if word.name == f'--{command.positional}':
-          case += f' | "{mode} {mode}"'  # directly after the command
+          # The value can also be the word after the command.
+          case += f' | "{mode} {mode}"'
         value_lines.append(f"      {case}) words='{' '.join(word.values)}' ;;")
   return _BASH % {
     'commands': ' '.join(commands),

@@ -51,8 +51,9 @@ def prepare(
     config: not used.
     workdir: not used.
     input: a file, a folder with files of splits, or the name of a data set.
-    output: the folder to write. Empty or '-': nothing is written.
-    report: the JSON file for the counts and leaks. Empty: none.
+    output: the folder to write. If it is empty or '-', no triples are written.
+    report: the JSON file for the counts and leaks. Empty if no such file is
+      written.
     input_format: the format of the input, or 'auto'.
     columns: the columns of head, relation and tail, separated by commas.
     column_delimiter: the text between two columns, in which \t is a tab.
@@ -71,8 +72,8 @@ def prepare(
     overwrite: as in `prepare.prepare`.
 
   Raises:
-    config.ConfigError: there is no input, or --report is a folder or
-      the input.
+    config.ConfigError: there is no input, or --report is a folder or the input
+      file.
     text_files.DataError: an option is not valid, or the input cannot be read
       or split.
     OSError: a file cannot be written.

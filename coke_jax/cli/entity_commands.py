@@ -36,7 +36,7 @@ def similar(
   relation: str,
   side: str,
 ) -> None:
-  """Writes the entities with the nearest embeddings."""
+  """Writes the entities whose embeddings are nearest to that of an entity."""
   if not entity:
     raise config_lib.ConfigError('no --entity: expected the label of an entity')
   model = graph_commands.load_model(config, workdir, output)

@@ -19,9 +19,10 @@ class Flag:
     default: the default value. The flag has the type of this value.
     help: the text for `--help` that is true for all modes. It may be empty.
     choices: the allowed values. Default: any value of the type.
-    notes: modes -> a further text for `--help` that is true only for these
-      modes.
-    defaults: mode -> the default value in this mode, if it is not `default`.
+    notes: a dict from some modes to a further text for `--help` that is true
+      only for these modes.
+    defaults: a dict from a mode to its default value. Modes whose default value
+      is `default` are missing.
     is_path: whether the value can be the path of a file or folder.
   """
 

@@ -1,7 +1,7 @@
 """The command-line flags of the commands, in one table.
 
-`--config`, `--workdir` and `--mode` apply to every command and are defined in
-`coke_jax.main`.
+`--config`, `--workdir` and `--mode` are not in this table. `coke_jax.main`
+defines them.
 """
 
 from typing import Any
@@ -18,11 +18,12 @@ from coke_jax.cli import (
 )
 from coke_jax.data import user_paths
 
-STANDARD = '-'  # the file name of standard input and standard output
+# This file name stands for standard input or standard output.
+STANDARD = '-'
 
 
 class FlagError(errors.CokeError, ValueError):
-  """The command is unknown, or does not use a flag that was given."""
+  """The command is unknown or given twice, or does not use a given flag."""
 
 
 Flag = flag_types.Flag
@@ -58,7 +59,7 @@ TABLE = (
     0.0,
     'Time for a new run, in minutes. Some training steps are timed first. '
     'Then the number of epochs, and the number of models that are trained side '
-    'by side, are chosen to fit this time. 0: the settings of --config are '
+    'by side, are chosen to fit this time. 0: the numbers in the settings are '
     'used.',
   ),
   Flag(
@@ -114,7 +115,8 @@ TABLE = (
         'relations',
         'explain',
       ): 'File to write. The default "-" is standard output.',
-      ('calibrate',): 'Folder for the reliability diagram. Default: none.',
+      ('calibrate',): 'Folder for the reliability diagram. By default, no '
+      'diagram is drawn.',
       ('embed',): ".npz file, or folder for TensorBoard's projector.",
       ('export',): 'New folder for the files.',
       ('plot',): 'Folder for the pictures.',
@@ -180,8 +182,9 @@ TABLE = (
     'shell',
     ('completion',),
     'bash',
-    'Shell whose script is printed. bash: source <(coke completion bash). zsh: '
-    'source <(coke completion zsh). fish: coke completion fish | source.',
+    'Shell for which the script is printed. bash: source <(coke completion '
+    'bash). zsh: source <(coke completion zsh). fish: coke completion fish | '
+    'source.',
     ('bash', 'zsh', 'fish'),
   ),
   *host_flags.TABLE,
@@ -218,7 +221,7 @@ def define() -> None:
 def values(mode: str) -> dict[str, Any]:
   """Returns the name and value of each flag that a mode uses.
 
-  In a path, `~` is replaced by the home folder.
+  At the start of a path, `~` is replaced by the home folder.
 
   Raises:
     FlagError: a flag was given that the mode does not use.

@@ -115,9 +115,10 @@ def calibrate(
   split: str,
   output: str,
 ) -> None:
-  """Fits calibrated probabilities on valid and stores them in the work folder.
+  """Fits the calibration on the valid split and stores it in the work folder.
 
-  Prints the reliability on a split, and thresholds for several precisions.
+  Prints the reliability on a split. For several precisions, also prints the
+  lowest score that reaches the precision.
   """
   checks.trained_workdir(config, workdir, may_be_exported=False)
   model = load.load(workdir)

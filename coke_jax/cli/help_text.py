@@ -133,7 +133,7 @@ def _indented(text: str, first: int, rest: int, line_end: str = '') -> str:
     text: the text.
     first: the indent of the first line, in spaces.
     rest: the indent of all other lines, in spaces.
-    line_end: the end of all lines except the last. Default: none.
+    line_end: the text at the end of all lines except the last. Default: empty.
   """
   lines = textwrap.wrap(
     text,

@@ -1,4 +1,7 @@
-"""The flags for training and evaluation in several processes, see `hosts`."""
+"""The flags for training and evaluation in several processes.
+
+The module `hosts` describes these processes.
+"""
 
 import contextlib
 import os
@@ -14,23 +17,25 @@ TABLE = (
     'coordinator',
     _MODES,
     '',
-    'Address of process 0 and a free port there, such as 10.0.0.1:1234, if '
-    'several processes train together. Default: the address in the cluster, if '
-    'the processes were started by Slurm, Open MPI or on a TPU pod.',
+    'Address of the host that runs process 0, and a free port of this host, '
+    'such as 10.0.0.1:1234, if several processes work together. Default: the '
+    'cluster provides the address, if Slurm, Open MPI or a TPU pod started the '
+    'processes.',
   ),
   flag_types.Flag(
     'num_processes',
     _MODES,
     0,
-    'Number of processes that train together. Default: the number in the '
-    'cluster, or 1 without a cluster.',
+    'Number of processes that work together. Default: the cluster provides the '
+    'number. Without a cluster, it is 1.',
   ),
   flag_types.Flag(
     'process_id',
     _MODES,
     -1,
-    'Number of this process, from 0. Process 0 reads and writes all files. '
-    'Default: the number of this process in the cluster.',
+    'Number of this process, from 0. Process 0 reads and writes all files, '
+    'except for the shards in checkpoints. Default: the cluster provides the '
+    'number.',
   ),
 )
 
@@ -39,7 +44,7 @@ TABLE = (
 def joined(
   coordinator: str, num_processes: int, process_id: int
 ) -> Iterator[None]:
-  """Connects the processes, and hides the output of all except process 0.
+  """Connects the processes, and hides the output of all but process 0.
 
   Arguments and errors are those of `hosts.joined`.
   """

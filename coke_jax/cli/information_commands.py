@@ -19,7 +19,7 @@ def configs(
   Args:
     config: not used.
     workdir: not used.
-    show: the name of a config. Empty: lists all configs.
+    show: the name of a config. If it is empty, all configs are listed.
 
   Raises:
     config.ConfigError: there is no such config.

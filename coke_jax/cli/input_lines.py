@@ -29,7 +29,7 @@ Parsed = TypeVar('Parsed')
 
 
 class StreamError(errors.CokeError, ValueError):
-  """An input line is not valid, or answers cannot be written."""
+  """An input line or --delimiter is not valid, or answers cannot be written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +50,8 @@ class LineFormat:
 
     Args:
       line: the text without its line end.
-      known_relations: the relation labels of the vocabulary. These are not
-        split, even if they contain `relation_delimiter`.
+      known_relations: the relation labels of the vocabulary. These labels are
+        not split, even if they contain `relation_delimiter`.
 
     Returns:
       The labels in order.
@@ -135,7 +135,7 @@ class Lines:
             bar.update(self.read - bar.n)
             batch = []
       except (StreamError, text_files.DataError) as error:
-        failure = error  # Raised after the lines before it are processed.
+        failure = error  # Raise it after yielding the lines before it.
       if batch:
         yield batch
       bar.update(self.read - bar.n)
@@ -164,7 +164,7 @@ class Lines:
     """Returns the number of lines for the progress bar.
 
     Returns None if the input is not a regular file, or if it cannot be read to
-    its end. The lines before the end are still processed.
+    its end. In both cases, `batches` still yields the lines that can be read.
     """
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None

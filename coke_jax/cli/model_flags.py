@@ -2,7 +2,8 @@
 
 from coke_jax.cli import flag_types
 
-END = -1  # the value of --layer for the last layer
+# With this value of --layer, the output of the last block is written.
+END = -1
 
 TABLE = (
   flag_types.Flag(
@@ -34,9 +35,9 @@ TABLE = (
     ('audit',),
     0,
     'Number of models to train, each without a part of the facts. A fact is '
-    'scored with the model that was trained without it. Exceptions are facts '
-    'of very rare entities and relations. 0: the model of the run scores all '
-    'facts.',
+    'scored with the model that was trained without it. Only facts of very '
+    'rare entities and relations are scored with the model of the run. 0: the '
+    'model of the run scores all facts.',
   ),
   flag_types.Flag(
     'new_only',
@@ -104,8 +105,8 @@ TABLE = (
     '',
     '',
     notes={
-      ('discover', 'audit'): 'Only use the facts of this relation, or of '
-      'several relations separated by commas.',
+      ('discover', 'audit'): 'Limit the search to facts of this relation, or '
+      'of several relations separated by commas.',
       ('similar',): 'Compare contextual embeddings in sequences with this '
       'relation.',
       ('plot',): 'Also draw a map of the contextual embeddings of this '

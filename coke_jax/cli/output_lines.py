@@ -16,7 +16,8 @@ _DIGITS = 6  # Significant digits of scores and probabilities in TSV.
 
 _LINE_ENDS = '\x85\u2028\u2029'  # Line ends that `json.dumps` does not escape.
 
-# Values of the columns of TSV by name: text, numbers, or tuples of text.
+# One line of TSV: a dict from the names of the columns to values. A value is a
+# text, a number or a tuple of texts.
 Row = Mapping[str, Any]
 
 

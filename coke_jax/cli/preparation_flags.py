@@ -20,8 +20,8 @@ TABLE = (
     '',
     'Columns of head, relation and tail, separated by commas: names such as '
     'subject,predicate,object, or positions such as 1,3,2. Other columns are '
-    'not read. Default: the columns with usual names. If there are none, the '
-    'file must have exactly three columns besides --weight.',
+    'not read. Default: the columns with usual names. If no columns have such '
+    'names, the file must have exactly three columns besides --weight.',
   ),
   flag_types.Flag(
     'column_delimiter',
@@ -34,8 +34,8 @@ TABLE = (
     'quote',
     _MODES,
     '',
-    "Quote character of CSV and TSV files, or none. Default: '\"' for .csv, "
-    'none for .tsv and .txt.',
+    'Quote character of CSV and TSV files, or the word "none" if they have no '
+    'quotes. Default: \'"\' for .csv, "none" for .tsv and .txt.',
   ),
   flag_types.Flag(
     'header',
@@ -47,7 +47,7 @@ TABLE = (
     options.HEADERS,
   ),
   flag_types.Flag(
-    'weight', _MODES, '', 'Column of a weight, by name or by position.'
+    'weight', _MODES, '', 'Column of the weight, by name or by position.'
   ),
   flag_types.Flag(
     'min_weight', _MODES, 0.0, 'Leave out rows with a smaller --weight.'

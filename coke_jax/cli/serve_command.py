@@ -25,7 +25,10 @@ def serve(
   port: int,
   token_file: str,
 ) -> None:
-  """Answers requests until SIGTERM or SIGINT, then answers waiting requests."""
+  """Answers requests until SIGTERM or SIGINT.
+
+  Requests that are waiting at this time are still answered.
+  """
   try:
     from coke_jax.serve import server
   except ImportError as error:
@@ -35,8 +38,9 @@ def serve(
   checks.trained_workdir(config, workdir)
   options = server.Options(host=host, port=port, token=_token(token_file))
   # The watch of `main` would end the process if the waiting requests took
-  # longer than a few seconds. So a watch here handles the first signal. While
-  # the requests are answered, the watch of `main` handles a second signal.
+  # longer than a few seconds. So the watch below handles the first signal and
+  # then ends. While the waiting requests are answered, the watch of `main`
+  # handles a second signal.
   with (
     server.Server(workdir, options) as running,
     interruption.Watch('answering the waiting requests') as watch,

@@ -15,8 +15,8 @@ def expand(
 ) -> list[str]:
   """Replaces a command at the start of a command line by flags.
 
-  Also replaces an argument directly after the command by the flag
-  `Command.positional`, and `coke help predict` by the flags of
+  An argument directly after the command becomes the value of the flag
+  `Command.positional`. `coke help predict` is the same as
   `coke predict --help`.
 
   Args:

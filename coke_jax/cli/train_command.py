@@ -28,13 +28,13 @@ def train(
   Args:
     config: the settings. Default: the recipe for the number of entities in
       `data`.
-    workdir: the path of the work folder. If it is empty and `data` is given:
-      `runs/<name of the data>`.
+    workdir: the path of the work folder. If it is empty and `data` is given,
+      the work folder is `runs/<name of the data>`.
     split: the split to evaluate.
     minutes: the time for a new run. If it is 0, a run has the number of epochs
       in `config`.
     data: a file, a folder or the name of a data set, as in `prepare.prepare`.
-      Empty: the files of `config.data`.
+      If it is empty, the files of `config.data` are used.
     coordinator: see `hosts.joined`.
     num_processes: see `hosts.joined`.
     process_id: see `hosts.joined`.

@@ -140,7 +140,7 @@ class Adjacency:
   def _neighbors(
     self, entities: np.ndarray, relations: np.ndarray
   ) -> Iterator[np.ndarray]:
-    """Yields the sorted neighbors of each entity along a relation of its own.
+    """Yields the sorted neighbors of each entity along one relation per entity.
 
     Args:
       entities: int32 [M], entity ids.
@@ -192,7 +192,8 @@ class Adjacency:
       moves lead to.
       int64 [M]: the row of the new set of each move.
     """
-    new: dict[bytes, int] = {}  # the sorted ids of a set -> the row of the set
+    # Maps the sorted ids of a set to the row of the set.
+    new: dict[bytes, int] = {}
     ends = np.empty(len(moves), dtype=np.int64)
     sets, relations = np.divmod(moves, self.num_relations)
     alone = np.diff(reached.indptr)[sets] == 1
@@ -229,7 +230,7 @@ def from_triples(
       none. The edges of a relation without an inverse have one direction.
     base: a graph whose edges are added. Default: no other edges.
   """
-  back = triples[:, ::-1].copy()  # tail, relation, head
+  back = triples[:, ::-1].copy()  # The columns are tail, relation, head.
   back[:, 1] = inverse[triples[:, 1]]
   both = np.concatenate([triples, back[back[:, 1] != vocabulary.NO_RELATION]])
   edges = _distinct(both)

@@ -62,13 +62,14 @@ def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
   unfinished = path.with_name(f'.{path.name}.{uuid.uuid4().hex}')
   try:
     with writing(path), unfinished.open('xb') as held:
-      with contextlib.suppress(OSError):  # some file systems have no locks
+      with contextlib.suppress(OSError):  # Some file systems have no locks.
         fcntl.flock(held, fcntl.LOCK_EX)
       yield unfinished
       os.fsync(held.fileno())
       unfinished.replace(path)
   finally:
-    with contextlib.suppress(OSError):  # already renamed, or never created
+    # The file does not exist if it was renamed, or could not be created.
+    with contextlib.suppress(OSError):
       unfinished.unlink()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from coke_jax.data import candidates as candidates_lib
 from coke_jax.data import queries as queries_lib
 
-PAD_ANSWER = -1  # fills unused columns and padding rows of `answers`
+# This number fills the unused columns and the padding rows of `answers`.
+PAD_ANSWER = -1
 
 Batch = dict[str, np.ndarray]
 
@@ -19,8 +20,9 @@ class TrainingSet:
 
   All rows of a batch have the same number of tokens, so no computation is spent
   on padding tokens. All batches with the same length have the shape
-  [batch_size, length]. If there are too few rows for the last of them, it is
-  filled with padding rows, which have no answers and no weight in the loss.
+  [batch_size, length]. If too few rows are left for the last batch of a length,
+  it is filled with padding rows, which have no answers and no weight in the
+  loss.
 
   Attributes:
     queries: the training data. Each answer of a row is one training instance.
@@ -91,7 +93,8 @@ class TrainingSet:
         within an epoch. Default: 0.
 
     Yields:
-      A dictionary of these arrays. If `own_rows` is set, they have b rows.
+      A dictionary of these arrays. If `own_rows` is set, the arrays with B rows
+      have b rows instead.
         `tokens`: int32 [B, length].
         `mask_position`: int32 [B].
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
@@ -198,7 +201,7 @@ def _shapes(batch: Batch) -> dict[str, tuple[int, ...]]:
 def stack(chunk: list[Batch], size: int) -> Batch:
   """Stacks batches of equal shape along a new first axis.
 
-  If there are fewer than `size` batches, the rest of the axis is 0.
+  If there are fewer than `size` batches, the rest of the arrays is 0.
 
   Args:
     chunk: 1 to `size` batches.

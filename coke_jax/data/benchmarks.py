@@ -43,8 +43,8 @@ class Benchmark:
       data includes inverse relations.
     lines: number of lines of each split.
     address: a URL that contains a commit hash. If it ends with `/`, it is a
-      folder of plain files, otherwise a .tar.gz archive with the files.
-      Default: empty, the files cannot be downloaded.
+      folder of plain files, otherwise a .tar.gz archive with the files. If it
+      is empty (the default), the files cannot be downloaded.
     sha256: the SHA-256 of each split's uncompressed file. Default: empty, for
       data sets without an address or with the SHA-256 of the archive.
     splits: the names of the files, without `.txt`.
@@ -66,7 +66,7 @@ class Benchmark:
   max_bytes: int = 0
 
 
-# The data sets that `locate` finds by name.
+# The data sets that can be given to `locate` by name.
 # fmt: off
 BENCHMARKS = {
   'FB15k': Benchmark(
@@ -134,7 +134,7 @@ BENCHMARKS = {
 
 
 def names() -> tuple[str, ...]:
-  """Returns the names of the data sets that `locate` finds without a folder."""
+  """Returns the names of the data sets in `BENCHMARKS`."""
   return tuple(BENCHMARKS)
 
 

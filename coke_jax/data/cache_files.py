@@ -30,7 +30,8 @@ def read(
   use the same file at once.
 
   Args:
-    cache: the cache file. Its name should contain a `content_key`.
+    cache: the cache file. Its name should contain the result of `content_key`,
+      so that a change of the text files leads to another cache file.
     name: the name of the data set in results.
     kind: the class of the data set.
     parse: a function that parses the files of the data set.
@@ -47,14 +48,17 @@ def read_with_remarks(
   kind: type[_Data],
   parse: Callable[[], tuple[_Data, Any]],
 ) -> tuple[_Data, Any]:
-  """Does the same as `read`, with a JSON value besides the data set.
+  """Does the same as `read`, but also caches a JSON value about the data set.
 
   Args:
     cache: as for `read`.
     name: as for `read`.
     kind: as for `read`.
-    parse: a function that parses the files. It returns the data set and the
-      JSON value, which are the result.
+    parse: a function that parses the files of the data set. It returns the data
+      set and the JSON value.
+
+  Returns:
+    The data set and the JSON value.
 
   Raises:
     text_files.DataError: raised by `parse`.
@@ -112,7 +116,7 @@ def _save(cache: pathlib.Path, data: arrays.DataSet, remarks: Any) -> None:
 def _load(
   cache: pathlib.Path, name: str, kind: type[_Data]
 ) -> tuple[_Data, Any]:
-  """Reads a cache file. Its checksums reveal damage."""
+  """Reads a cache file. It contains checksums, so damage raises an error."""
   with (
     cache.open('rb') as stream,
     np.load(stream, allow_pickle=False) as packed,

@@ -2,10 +2,11 @@
 
 In a graph with very many entities, a training step spends most of its time on
 the logits of entities that are not answers. If candidates are sampled, a step
-scores all answers of its batch and a uniform sample of the other entities. The
-weights of the sampled entities are equal, and their sum is the number of
-entities that are not answers. So a weighted sum over the candidates is an
-unbiased estimate of the sum over all entities.
+scores all entities of its batch and a uniform sample of the other entities. The
+entities of the batch have the weight 1. The sampled entities have equal
+weights, and the sum of these weights is the number of the other entities. So a
+weighted sum over the candidates is an unbiased estimate of the sum over all
+entities.
 """
 
 import numpy as np

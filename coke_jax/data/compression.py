@@ -8,12 +8,14 @@ import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# The decompressed content may have at most MAX_EXPANSION times the size of the
-# file. For a small file, it may have ALWAYS_ALLOWED_BYTES. Files of labels
+# The decompressed content may be up to MAX_EXPANSION times as large as the
+# file. Content of up to ALWAYS_ALLOWED_BYTES is always allowed. Files of labels
 # usually expand to 3 to 20 times their size.
 MAX_EXPANSION = 200
 ALWAYS_ALLOWED_BYTES = 1 << 26
-_MAX_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs a quarter of it
+# Maximum memory for decompressing .xz, in bytes. A file that was compressed
+# with `xz -9` needs a quarter of this.
+_MAX_XZ_MEMORY = 1 << 28
 _CHUNK_BYTES = 1 << 18
 
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
@@ -22,7 +24,7 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
   '.xz': lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY),
 }
 
-# The bytes with which every compressed file starts.
+# The first bytes of a compressed file, by its suffix.
 _STARTS = {'.gz': b'\x1f\x8b', '.bz2': b'BZh', '.xz': b'\xfd7zXZ\0'}
 
 SUFFIXES = tuple(_DECOMPRESSORS)
@@ -60,8 +62,9 @@ def position(stream: BinaryIO) -> int:
 class _Decompressed(io.RawIOBase):
   """The content of a file that consists of one or more compressed streams.
 
-  Raises an error if other bytes follow a stream or if the file has 0 bytes. The
-  readers of the standard library accept both.
+  Raises an error if other bytes follow a stream or if the file has 0 bytes. In
+  the standard library, `bz2` and `lzma` ignore such bytes, and `gzip` accepts
+  an empty file.
   """
 
   def __init__(self, raw: BinaryIO, suffix: str):

@@ -17,7 +17,8 @@ from coke_jax.data import adjacency as adjacency_lib
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import text_files
 
-Pair = tuple[pathlib.Path, pathlib.Path]  # deduction file, induction file
+# The deduction file and the induction file of a split.
+Pair = tuple[pathlib.Path, pathlib.Path]
 
 
 def deducible(
@@ -48,11 +49,11 @@ def find_files(split_files: Mapping[str, pathlib.Path]) -> dict[str, Pair]:
   """Finds the files that list the deduction and induction paths of splits.
 
   Args:
-    split_files: split name -> the file of the split.
+    split_files: a dict from the name of a split to its file.
 
   Returns:
-    Split name -> its deduction file and its induction file. The dictionary
-    has no entry for a split without these files.
+    A dict from the name of a split to its deduction file and its induction
+    file. A split without these files has no entry.
 
   Raises:
     text_files.DataError: a split has only one of the two files, or several

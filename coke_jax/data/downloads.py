@@ -36,8 +36,8 @@ def fill_folder(
     folder: the folder to create.
     address: the URL of a folder of plain files, if it ends with `/`. Otherwise
       the URL of a .tar.gz archive, which may contain the files in any folder.
-    sha256: file name -> the SHA-256 of its content, in hexadecimal, or empty if
-      the SHA-256 of the archive is given.
+    sha256: a dict from the name of a file to the SHA-256 of its content, in
+      hexadecimal. An empty text is not compared.
     archive_sha256: the SHA-256 of the archive. Default: not checked.
     prefix: the text before the file names in the archive. It is removed.
       Default: empty.
@@ -131,7 +131,7 @@ def _unpack(
   Args:
     path: the archive.
     folder: the folder for the files.
-    wanted: name in the archive -> name of the file to write.
+    wanted: a dict from a name in the archive to the name of the file to write.
     max_bytes: the maximum size of each file in the archive.
   """
   with tarfile.open(path, 'r:gz') as tar:

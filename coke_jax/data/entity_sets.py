@@ -77,7 +77,8 @@ class EntitySets:
     """
     low, high = self.indptr[self.set_of], self.indptr[self.set_of + 1]
     end = high
-    while (low < high).any():  # binary searches for all rows at once
+    # Do the binary searches of all rows at once.
+    while (low < high).any():
       middle = (low + high) // 2
       # After a search has finished, `middle` can be one past the last index.
       # The value read does not matter then, because `low` and `high` are final.

@@ -4,7 +4,8 @@ import numpy as np
 
 from coke_jax.data import splitting, text_files
 
-ALWAYS = -1  # The fold of facts that every model is trained with.
+# Facts with this number are in no fold. Every model is trained with them.
+ALWAYS = -1
 
 
 def assign(
@@ -16,8 +17,8 @@ def assign(
   and relations of the fold should also occur in other training facts. For this
   reason, the training facts of each entity and relation are put into at least
   two folds. This is impossible for an entity or relation with a single training
-  fact, and sometimes if there are only two or three folds. Then all training
-  facts of this entity or relation are in no fold.
+  fact. With only two or three folds, it can be impossible for others, too. All
+  training facts of such an entity or relation are in no fold.
 
   Equal facts are in the same fold. The facts (h, r, t) and (t, r, h) are also
   in the same fold.
@@ -49,8 +50,10 @@ def assign(
   elements = np.zeros((num_groups, 3), dtype=np.int64)
   elements[group] = _elements(triples)
   # An element is the number that `_elements` gives to an entity or relation.
-  only_fold: dict[int, int] = {}  # element -> the fold of all its facts so far
-  several: set[int] = set()  # the elements with facts in several folds
+  # `several` contains the elements whose facts so far are in several folds. For
+  # all other elements, `only_fold` contains the fold of their facts so far.
+  only_fold: dict[int, int] = {}
+  several: set[int] = set()
   for one in order.tolist():
     chosen = int(fold_of_group[one])
     waiting = [e for e in elements[one].tolist() if e not in several]

@@ -14,7 +14,8 @@ from coke_jax.data import (
 # Smaller graphs are parsed in seconds, so they are not cached.
 MIN_BYTES = 64 << 20
 
-_VERSION = 1  # version of the cache format, part of each cache file's name
+# The version of the cache format. The names of the cache files depend on it.
+_VERSION = 1
 
 
 def read_graph_cached(

@@ -28,7 +28,8 @@ FAMILIES = tuple(
     *(':type', 'metaedge'),
   )
 )
-_SHOWN_CHARACTERS = 60  # maximum length of a field in an error message
+# A field in an error message is shortened to this length.
+_SHOWN_CHARACTERS = 60
 
 
 class Selection(NamedTuple):
@@ -100,8 +101,8 @@ def by_position(
     options: the options. If `columns` is empty, there must be exactly three
       columns besides the weight.
     place: the place of the first row, for error messages.
-    may_be_header: whether an option can declare that the first row contains the
-      column names. If so, an error message suggests it. Default: False.
+    may_be_header: whether the first row may contain the column names. If so, an
+      error message suggests to select columns by these names. Default: False.
 
   Raises:
     text_files.DataError: there are not enough columns, or a column is given by
@@ -131,7 +132,7 @@ def _choice(columns: Sequence[str]) -> str:
   """Returns a sentence about the option that chooses columns, or ''.
 
   Args:
-    columns: the names or positions of the columns, without that of the weight.
+    columns: the names or positions of all columns except that of the weight.
   """
   chosen = list(columns[:3])
   if len(chosen) < 3:

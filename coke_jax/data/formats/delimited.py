@@ -19,8 +19,8 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Delimiters that an error message suggests. For a row with enough fields, it
 # only suggests the first three, because labels rarely contain them.
 _HINTED = ('\t', ';', '|', ',', ' ')
-# First bytes of a compressed file -> the compression, and the suffix with which
-# the file can be read.
+# Maps the first bytes of a compressed file to its compression, and to the
+# suffix with which the file can be read. If there is none, the suffix is empty.
 _COMPRESSED = {
   b'\x1f\x8b': ('gzip', '.gz'),
   b'BZh': ('bzip2', '.bz2'),
@@ -48,8 +48,8 @@ def read(
     'stop'.
 
   Raises:
-    text_files.DataError: the delimiter equals the quote or has more than one
-      character, although fields can be quoted.
+    text_files.DataError: fields can be quoted, and the delimiter equals the
+      quote or has more than one character.
   """
   delimiter = options.delimiter or DELIMITERS[format]
   quote = options.quote or QUOTES[format]
@@ -145,7 +145,7 @@ def strip_line_end(line: str) -> str:
 def _split(
   path: pathlib.Path, delimiter: str, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, list[str]]]:
-  """Yields the fields of each line, without quoting."""
+  """Yields the number and the fields of each line, without quoting."""
   for number, line in read_lines(path, log):
     text = line[:-1] if line[-1:] == '\n' else line
     if text[-1:] == '\r':
@@ -156,9 +156,9 @@ def _split(
 def _unquote(
   path: pathlib.Path, delimiter: str, quote: str, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, list[str]]]:
-  """Yields the fields of each row, and the number of its first line."""
+  """Yields the number of the first line of each row, and the row's fields."""
   numbered = read_lines(path, log)
-  current: list[tuple[int, str]] = []  # the lines of the current row
+  current: list[tuple[int, str]] = []  # Contains the lines of the current row.
 
   def texts() -> Iterator[str]:
     for line in numbered:

@@ -39,7 +39,9 @@ def _rows(
   decoder = json.JSONDecoder(
     parse_int=str, parse_float=str, object_pairs_hook=_object
   )
-  keys: list[Any] | None = None  # names of the columns, or their positions
+  # The keys of head, relation, tail and weight in an object, or their positions
+  # in an array.
+  keys: list[Any] | None = None
   kind: Any = dict
   for number, line in delimited.read_lines(path, log):
     text = line.strip()

@@ -80,10 +80,10 @@ def _rows(
 
 
 def _labels(path: pathlib.Path) -> dict[str, str]:
-  """Reads a file of labels and ids, and returns id -> label."""
+  """Reads a file of labels and ids. Returns a dict from ids to labels."""
   log = rows_lib.RowLog(str(path))
   labels: dict[str, str] = {}
-  lines: dict[str, int] = {}  # label -> line
+  lines: dict[str, int] = {}  # Maps each label to the number of its line.
   for number, line in _counted_lines(path, log):
     # A label may contain spaces.
     label, tab, text = line.rpartition('\t')
@@ -104,7 +104,7 @@ def _labels(path: pathlib.Path) -> dict[str, str]:
 def _counted_lines(
   path: pathlib.Path, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, str]]:
-  """Yields the lines after the first line, which contains their number.
+  """Yields the lines after the first line, which states how many follow.
 
   Raises:
     text_files.DataError: the number in the first line is wrong.

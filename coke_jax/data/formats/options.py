@@ -18,8 +18,8 @@ class Options:
     format: one of FORMATS. Default: chosen by the file name.
     columns: the columns of head, relation and tail, as names or as positions
       from '1'. Default: the columns with usual names, such as `head relation
-      tail` or `subject predicate object`. If there are none, the file must
-      have exactly three columns besides the weight.
+      tail` or `subject predicate object`. If no columns have such names, the
+      file must have exactly three columns besides the weight.
     delimiter: the text between two columns of csv and tsv. Default: a comma for
       csv, a tab for tsv.
     quote: the quote character of csv and tsv, or 'none'. Default: `"` for csv,
@@ -28,7 +28,8 @@ class Options:
       columns: 'yes', 'no' or 'auto'. 'auto' means yes if `columns` or `weight`
       contains a name, or if the line contains usual names such as `head`,
       `relation` and `tail`.
-    weight: the column of a weight, as a name or a position. Default: none.
+    weight: the column of the weight, as a name or a position. Default: the rows
+      have no weight.
     min_weight: rows with a smaller weight are left out.
     literals: 'skip' leaves out RDF triples whose tail is a literal, such as a
       text or a number. 'keep' reads the literal as a label in the notation of

@@ -10,7 +10,7 @@ from coke_jax.data.formats import extras
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
 
-# File name extension -> name of the format in pyoxigraph.
+# Maps the extension of a file to the name of the format in pyoxigraph.
 SYNTAXES = {
   '.nt': 'N_TRIPLES',
   '.nq': 'N_QUADS',
@@ -104,14 +104,13 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: the random name that pyoxigraph gives to a blank node without a
-      name -> the number of this node. New nodes are added. None if all blank
-      nodes of the file have names.
+    anonymous: a dict from names of blank nodes to their numbers. pyoxigraph
+      gives these random names to blank nodes without a name. New nodes are
+      added. None if all blank nodes of the file have names.
   """
   if isinstance(node, library.NamedNode):
     return str(node.value)
   if isinstance(node, library.BlankNode):
-    # pyoxigraph gives random names to blank nodes that have none.
     if anonymous is not None and _ANONYMOUS.fullmatch(node.value):
       return f'_:[{anonymous.setdefault(node.value, len(anonymous) + 1)}]'
     return f'_:{node.value}'

@@ -25,8 +25,10 @@ EXTENSIONS = {
   '.parquet': 'parquet',
   **dict.fromkeys(rdf.SYNTAXES, 'rdf'),
 }
-_SHOWN_FILES = 5  # maximum number of files in an error message
-# What to do with files that cannot be read, by their extensions.
+# An error message lists at most this many files.
+_SHOWN_FILES = 5
+# Maps the extension of files that cannot be read to the remedy in the error
+# message.
 _REMEDIES = {
   '.json': 'if each line is one JSON object or array, use --input-format=jsonl '
   "(in Python: format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
@@ -105,7 +107,8 @@ def find_splits(
     options: the options. If `format` is set, any extension is valid.
 
   Returns:
-    Split name -> file. `valid` and `test` may be missing.
+    A dict from the name of a split to its file. `valid` and `test` may be
+    missing.
 
   Raises:
     text_files.DataError: there is no file of train, or more than one file of a
@@ -146,7 +149,7 @@ def _extension(path: pathlib.Path) -> str:
 
 
 def _format(path: pathlib.Path) -> str:
-  """Returns the format of a file by its name."""
+  """Returns the format of a file, which its name determines."""
   if path.name.endswith('2id.txt') and openke.is_openke(path.parent):
     return 'openke'
   extension = _extension(path)

@@ -42,13 +42,13 @@ class RowLog:
     unit: the text between the name and the number of a row. Default: a colon,
       for the lines of a file.
     rows: number of rows read, including those left out.
-    left_out: reason -> number of rows.
-    examples: reason -> place of the first row.
+    left_out: a dict from a reason to the number of rows left out for it.
+    examples: a dict from a reason to the place of the first of these rows.
     ignored_columns: the names of the columns that were not read.
     header: the fields of the first line, if they are the names of the columns.
-      Otherwise, empty.
-    may_have_header: True if `header` is 'auto' and the first row was read as a
-      triple. It may still contain the names of the columns.
+      Otherwise, it is empty.
+    may_have_header: True if the option `header` is 'auto' and the first row was
+      read as a triple. This row may still contain the names of the columns.
     unquoted: whether quotes around fields were kept as part of the labels.
   """
 
@@ -169,7 +169,8 @@ def collect(
         continue
       try:
         triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
-      except (KeyError, TypeError):  # a new label, or a value without a hash
+      except (KeyError, TypeError):
+        # A label is new, or a value has no hash.
         labels = [_to_label(value, options.escape_labels) for value in row[:3]]
         ids = [
           index[label]
@@ -209,7 +210,7 @@ def _to_label(value: Any, escape: bool) -> str:
 def _to_text(value: Any) -> str:
   """Returns a text or an integer as text."""
   if isinstance(value, str):
-    return str(value)  # for example numpy.str_
+    return str(value)  # The type may be a subclass, such as numpy.str_.
   if isinstance(value, int | np.integer) and not isinstance(value, bool):
     return str(int(value))
   if _is_missing(value):
