@@ -102,7 +102,8 @@ def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
 
   The gradient with respect to `value` is computed as a product whose last axis
   is H. In the product that automatic differentiation uses, the last axis is K,
-  which is only 3 for triples. XLA on a CPU takes ten times as long for it.
+  which is only 3 for triples. That product takes XLA on a CPU ten times as
+  long.
 
   Args:
     weights: float32 [B, Q, K, A].
