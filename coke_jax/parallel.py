@@ -1,7 +1,7 @@
 """Runs functions on the devices of all hosts.
 
 `map_devices` compiles a function of a state and a batch. On every device, the
-function receives the same state and its own piece of the batch. It combines
+function receives the state and its own piece of the batch. The function can sum
 results with `sum_over_devices`. Only this module uses pmap and meshes. If there
 are several processes (see `hosts`), all of them must call the functions of this
 module in the same order, each with its own rows of a batch.
@@ -105,9 +105,9 @@ def map_devices(
 
   Args:
     function: takes `state`, the piece of the batch for this device, and
-      `extra`. Returns a pair (replicated, per_device). Except for leaves with
-      axis 0, `replicated` must be equal on all devices, for example because of
-      `sum_over_devices`. `per_device` gets a leading axis of devices.
+      `extra`. Returns a pair (replicated, per_device). `replicated` must be
+      equal on all devices, except for leaves with the result axis 0. Use
+      `sum_over_devices` for this. `per_device` gets a leading axis of devices.
       Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
       pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
@@ -116,7 +116,7 @@ def map_devices(
     result_axes: a tree like `replicated`, with 0 or None as in `state_axes`.
 
   Returns:
-    A function of a replicated state, a batch from `shard`, and `extra`.
+    A function of a state on the devices, a batch from `shard`, and `extra`.
   """
   compile_ = functools.partial(
     jax.pmap,

@@ -122,10 +122,10 @@ class RowFinder:
 
 
 class _Step(NamedTuple):
-  """Groups rows by their group in the step before and some more columns.
+  """Groups rows by their group in the step before and by some more columns.
 
-  The group before and the values of the columns are packed into one integer,
-  the key of the row. Rows with equal keys form a group.
+  The number of the group before and the values of the columns are packed into
+  one integer, the key of the row. Rows with equal keys form a group.
 
   Attributes:
     columns: the indices of the columns.

@@ -60,10 +60,10 @@ class LeakReport:
       are given away by an entry of `relations` of this kind. The key 'any'
       counts the triples that are given away by an entry of any kind.
     linked: for each direction, a dict from split to the number of triples whose
-      entities are also linked by a training triple. With 'reverse', it leads
-      from the tail to the head. With 'same direction', it leads from the head
-      to the tail and has another relation. 'any' counts the triples that have
-      at least one of these two links.
+      entities are also linked by a training triple. With 'reverse', the
+      training triple leads from the tail to the head. With 'same direction', it
+      leads from the head to the tail and has another relation. 'any' counts the
+      triples that have at least one of these two links.
     in_train: a dict from split to the number of triples that are also in train.
     unseen_entities: a dict from split to the number of triples with an entity
       that is not in train.

@@ -2,8 +2,8 @@
 
 Labels are opaque text: they are not trimmed, unquoted, converted to numbers or
 treated as missing values. A line that cannot be read exactly raises an error.
-The message states the file, the line and what was expected. Memory and time
-are proportional to the size of the file, even for a malicious file.
+The message states the file, the line and the reason. Memory and time are
+proportional to the size of the file, even for a malicious file.
 """
 
 import functools

@@ -55,8 +55,8 @@ class Filters:
 
     Returns:
       A dictionary of arrays for the devices of this process. b is the number of
-      queries on a device, and F is a number of known answers that is sufficient
-      for each chunk on each device:
+      queries on a device. F is large enough for the known answers in each chunk
+      on each device.
         `filter_of`: int32 [devices, b], the filter of each query.
         `filter_row`: int32 [devices, chunks, F], the filter that each known
           answer belongs to. b means padding.

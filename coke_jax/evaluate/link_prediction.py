@@ -31,7 +31,7 @@ class LinkPrediction:
     max_length: number of tokens in a sequence: 3 (head, relation and tail).
     side: the queries whose metric chooses the best checkpoint: `both`, `head`
       or `tail`.
-    relation: the relation of these queries. If empty, they have any relation.
+    relation: the relation of these queries. Empty for all relations.
   """
 
   max_length = 3

@@ -37,7 +37,7 @@ def init_shard(
     The result of `parameters.init_params` without entities: `element_embedding`
     has the R + 2 rows of relations, MASK and PAD, and `entity_bias` is empty.
     The embeddings of the entities `start` to `start + S - 1`, float32 [S, D].
-    Rows of numbers from V on are 0.
+    The row of an entity id of V or more is 0.
   """
   params = parameters.draw(small_vocabulary.small_model(model, 0), key)
   first_relation = jnp.int32(model.num_entities)
@@ -84,7 +84,7 @@ def _split(words: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def _random_bits(
   words: jax.Array, bit_width: int, shape: tuple[int, ...]
 ) -> jax.Array:
-  """Returns the bits of rows of a table, from the row in the key on."""
+  """Returns the bits of an array whose first row has the number in the key."""
   assert bit_width == 32
   if not math.prod(shape):
     return jnp.zeros(shape, jnp.uint32)

@@ -141,7 +141,7 @@ def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
   """Adds a bias to every row, with a gradient that is fast for large V.
 
   The gradient of the bias is a sum over rows. It is computed as a product with
-  ones, because XLA on a CPU sums wide columns about a hundred times slower.
+  ones, because the sum takes XLA on a CPU about a hundred times as long.
 
   Args:
     x: float32 [B, V].

@@ -41,8 +41,8 @@ def draw(numbers: dict[str, Any]) -> Any:
   The inverse of a relation has the same colour and a hollow marker of the same
   shape. In the map of two relations, the colour shows the entity and the marker
   shows the relation. If a colour is used for a second entity, the markers of
-  this entity are hollow. Each group has a number, which is printed in the
-  legend and near the densest point of the group.
+  this entity are hollow. Each of the first MAX_GROUPS groups has a number. It
+  is printed in the legend and near the densest point of the group.
 
   Args:
     numbers: the document that `contextual_maps.to_json` returned.
