@@ -39,8 +39,8 @@ def train(
     config: the settings. Default: the recipe for the number of entities, see
       `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
       enough. `config.data` is ignored.
-    minutes: the time for a new training, as in `run.train_and_evaluate`.
-      Default: 0, which means the number of epochs in the settings.
+    minutes: the time for a new training, as in `run.train_and_evaluate`. If 0,
+      the settings determine the number of epochs. Default: 0.
     workdir: the work folder. If it contains a run with the same data and
       settings, that run is continued. Default: a temporary folder, which is
       deleted at the end.

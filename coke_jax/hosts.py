@@ -44,7 +44,7 @@ class _Group:
   process_id = 0
   client: Any = None
   names: tuple[str, ...] = ()
-  calls = 0  # of the functions for all processes, equal in all of them
+  calls = 0  # number of calls of `broadcast`, `gather` and `wait_for_all`
 
 
 def num_processes() -> int:
@@ -164,7 +164,7 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
     ('jax_cpu_collectives_implementation', 'gloo'),
     ('jax_enable_preemption_service', False),  # It would handle SIGTERM.
   ):
-    with contextlib.suppress(AttributeError):  # Not in every version of JAX.
+    with contextlib.suppress(AttributeError):  # Some versions of JAX lack it.
       jax.config.update(name, value)
   try:
     if coordinator:
@@ -296,5 +296,5 @@ class _Watch:
     if self._guard is not None:
       self._guard.dismiss()
     with contextlib.suppress(OSError):
-      os.write(2, f'\n{text}\n'.encode())  # may follow a progress bar
+      os.write(2, f'\n{text}\n'.encode())  # It may follow a progress bar.
     os._exit(status)

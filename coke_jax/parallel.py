@@ -1,10 +1,10 @@
 """Runs functions on the devices of all hosts.
 
-The state is copied to every device with unchanged shapes. A batch is split into
-one piece per device, which the function receives there. The results are
-combined with `sum_over_devices`. Only this module uses pmap and meshes. If
-there are several processes (see `hosts`), all of them must call the functions
-of this module in the same order, each with its own rows of a batch.
+`map_devices` compiles a function of a state and a batch. On every device, the
+function receives the state and its own piece of the batch. The function can sum
+results with `sum_over_devices`. Only this module uses pmap and meshes. If there
+are several processes (see `hosts`), all of them must call the functions of this
+module in the same order, each with its own rows of a batch.
 """
 
 import functools
@@ -20,7 +20,8 @@ from jax.experimental import multihost_utils
 from coke_jax import errors, hosts
 
 _AXIS = 'devices'
-_MESSAGE_BYTES = 64 << 20  # of `broadcast`, so that they fit on any device
+# `broadcast` sends this many bytes at a time, so that they fit on any device.
+_MESSAGE_BYTES = 64 << 20
 
 
 class DeviceError(errors.CokeError, ValueError):
@@ -55,19 +56,20 @@ def check_process() -> None:
   if _Process.is_forked:
     raise ForkError(
       f'process {os.getpid()} was forked from a process that uses JAX: '
-      "expected a new process, such as one of multiprocessing's 'spawn'"
+      'expected a new process, for example from '
+      "multiprocessing.get_context('spawn')"
     )
   _Process.uses_devices = True
 
 
 def num_devices() -> int:
-  """Returns the number of devices of all processes, which share a batch."""
+  """Returns the number of devices of all processes together."""
   check_process()
   return jax.device_count()
 
 
 def own_devices() -> np.ndarray:
-  """Returns this process's devices, as positions among all: int64 [n]."""
+  """Returns the positions of this process's devices among all: int64 [n]."""
   check_process()
   return np.flatnonzero(
     [device.process_index == jax.process_index() for device in jax.devices()]
@@ -102,9 +104,9 @@ def map_devices(
   """Compiles function(state, batch, extra) to run on all devices.
 
   Args:
-    function: takes a `state` and an `extra` that are equal on all devices, and
-      the piece of the batch for this device. Returns a pair (replicated,
-      per_device). `replicated` must be equal on all devices; use
+    function: takes `state`, the piece of the batch for this device, and
+      `extra`. Returns a pair (replicated, per_device). `replicated` must be
+      equal on all devices, except for leaves with the result axis 0. Use
       `sum_over_devices` for this. `per_device` gets a leading axis of devices.
       Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
       pmap misapplies `in_axes`.
@@ -114,7 +116,7 @@ def map_devices(
     result_axes: a tree like `replicated`, with 0 or None as in `state_axes`.
 
   Returns:
-    A function of a replicated state, a batch from `shard`, and `extra`.
+    A function of a state on the devices, a batch from `shard`, and `extra`.
   """
   compile_ = functools.partial(
     jax.pmap,
@@ -148,12 +150,12 @@ def sum_over_devices(tree: Any) -> Any:
 
 
 def gather_over_devices(tree: Any) -> Any:
-  """Stacks each leaf along a new axis of devices. Only inside `map_devices`."""
+  """Stacks each leaf of all devices. Works only inside `map_devices`."""
   return jax.lax.all_gather(tree, _AXIS)
 
 
 def exchange_over_devices(x: jax.Array) -> jax.Array:
-  """Sends row i of an array to device i. Only inside `map_devices`.
+  """Sends row i of an array to device i. Works only inside `map_devices`.
 
   Args:
     x: [devices, ...], of the same shape on all devices.
@@ -182,7 +184,7 @@ def replicate(tree: Any) -> Any:
       ),
       tree,
     )
-  # Copy first, since the buffers may be donated later.
+  # Copy first, because the buffers may be donated later.
   return jax.device_put(jax.tree.map(jnp.array, tree), whole)
 
 
@@ -209,7 +211,7 @@ def _sharding(*axes: str) -> jax.sharding.NamedSharding:
 
 
 def fetch_rows(array: jax.Array) -> np.ndarray:
-  """Copies [devices, ...] to each host. All processes must call this."""
+  """Copies an array [devices, ...] to each host. All processes must call it."""
   if hosts.num_processes() > 1:
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
   return np.asarray(array)

@@ -122,13 +122,16 @@ class RowFinder:
 
 
 class _Step(NamedTuple):
-  """Packs a group and the values of some columns into one integer key.
+  """Groups rows by their group in the step before and by some more columns.
+
+  The number of the group before and the values of the columns are packed into
+  one integer, the key of the row. Rows with equal keys form a group.
 
   Attributes:
     columns: the indices of the columns.
     spans: the exclusive upper bound of the values of each column.
     keys: int64 [groups], the sorted distinct keys. The position of a key is the
-      number of the group after this step.
+      number of its group.
   """
 
   columns: list[int]
@@ -154,7 +157,7 @@ def _pack(rows: np.ndarray) -> tuple[list[_Step], np.ndarray]:
   steps: list[_Step] = []
   columns: list[int] = []
   spans: list[int] = []
-  bound = 1  # exclusive upper bound of the keys
+  bound = 1  # All keys are below this number.
   for column, values in enumerate(rows.T):
     span = int(values.max(initial=0)) + 1
     if bound > np.iinfo(np.int64).max // span:
@@ -199,7 +202,7 @@ def indptr_of(counts: np.ndarray) -> np.ndarray:
 
 
 def count_before(values: np.ndarray) -> np.ndarray:
-  """Counts how often each value occurs earlier in the array: int64 [N]."""
+  """Counts the equal values that precede each value of an array: int64 [N]."""
   order = np.argsort(values, kind='stable')
   ordered = values[order]
   new = np.ones(len(values), dtype=bool)

@@ -9,13 +9,15 @@ from collections.abc import Iterable
 from coke_jax.data import arrays, graph, text_files
 
 _SAMPLE_TRIPLES = 3  # number of training triples in a warning
-# Minimum number of labels that are both entities and relations, for a warning.
+# A warning needs at least this many labels that are both an entity and a
+# relation.
 _MIN_SHARED = 3
-# Minimum number of training triples for a warning about too many relations. In
-# a smaller graph, it is usual that there are few triples for each relation.
+# A warning about too many relations needs at least this many training triples.
+# Smaller graphs often have few triples for each relation.
 _MIN_TRIPLES = 30
-_SPECIAL = ('[MASK]', '[PAD]')  # in `vocabulary.Vocabulary.token_labels`
-_UNKNOWN = '?'  # the unknown entity of a question
+# The labels of special tokens in `vocabulary.Vocabulary.token_labels`.
+_SPECIAL = ('[MASK]', '[PAD]')
+_UNKNOWN = '?'  # This text stands for the unknown entity of a question.
 
 
 def warnings(
@@ -29,8 +31,8 @@ def warnings(
       empty, for data without paths.
 
   Returns:
-    One text for each kind of suspicious label. It states the place, the labels
-    and the expectation. The list is empty if no label is suspicious.
+    One text for each kind of suspicious label. It shows some of the labels and
+    states what was expected. The list is empty if no label is suspicious.
   """
   found = []
   if order := _order_of_columns(data):

@@ -59,7 +59,8 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
 def rows(report: leaks.LeakReport) -> list[tuple[str, dict[str, int]]]:
   """Returns the rows of the table: the name of a count, and its values.
 
-  The values are split -> number of triples. The first row counts all triples.
+  The values are a dict from split to number of triples. The first row counts
+  all triples.
   """
   return [
     ('triples', report.triples),

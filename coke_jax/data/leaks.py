@@ -33,8 +33,8 @@ class RelationLeak:
     shared: number of pairs that both relations share, counted in all splits
       together.
     overlap: `shared`, divided by the number of pairs of the larger relation.
-    given_away: split -> number of triples of the split that are given away by a
-      training triple of `relation` or `other`.
+    given_away: a dict from split to the number of its triples that are given
+      away by a training triple of `relation` or `other`.
   """
 
   kind: str
@@ -53,30 +53,31 @@ class LeakReport:
     name: the name of the graph.
     threshold: minimum `overlap` of the entries of `relations`.
     min_shared: minimum `shared` of the entries of `relations`.
-    triples: split -> number of triples.
+    triples: a dict from split to number of triples.
     relations: the leaks, sorted by the number of test triples that they give
       away, in descending order.
-    given_away: kind -> split -> number of triples that are given away by an
-      entry of `relations` of this kind. The key 'any' counts the triples that
-      are given away by an entry of any kind.
-    linked: direction -> split -> number of triples whose entities are linked
-      in train. 'reverse': by any relation from tail to head. 'same direction':
-      by another relation from head to tail. 'any': in at least one of these
-      two ways.
-    in_train: split -> number of triples that are also in train.
-    unseen_entities: split -> number of triples with an entity that is not in
-      train.
-    unseen_relations: split -> number of triples with a relation that is not in
-      train.
-    unseen_labels: split -> number of distinct entities and relations that are
-      not in train.
+    given_away: for each kind, a dict from split to the number of triples that
+      are given away by an entry of `relations` of this kind. The key 'any'
+      counts the triples that are given away by an entry of any kind.
+    linked: for each direction, a dict from split to the number of triples whose
+      entities are also linked by a training triple. With 'reverse', the
+      training triple leads from the tail to the head. With 'same direction', it
+      leads from the head to the tail and has another relation. 'any' counts the
+      triples that have at least one of these two links.
+    in_train: a dict from split to the number of triples that are also in train.
+    unseen_entities: a dict from split to the number of triples with an entity
+      that is not in train.
+    unseen_relations: a dict from split to the number of triples with a relation
+      that is not in train.
+    unseen_labels: a dict from split to the number of distinct entities and
+      relations that are not in train.
     unseen_examples: some labels of entities and relations that are in valid or
       test but not in train.
     hubs: number of hubs. Hubs are the 1 % of the entities (at least one entity)
       with the most training triples.
-    hub_examples: label -> number of occurrences in training triples, for the
-      largest hubs.
-    hub_share: split -> share of the triples that contain a hub.
+    hub_examples: a dict from the labels of the largest hubs to the number of
+      their occurrences in training triples.
+    hub_share: a dict from split to the share of the triples that contain a hub.
   """
 
   name: str

@@ -14,7 +14,8 @@ from coke_jax.data import (
 )
 from coke_jax.data import paths as paths_lib
 
-_VERSION = 1  # version of the cache format, part of each cache file's name
+# Version of the cache format. The names of the cache files depend on it.
+_VERSION = 1
 
 _logger = logging.getLogger(__name__)
 
@@ -37,8 +38,8 @@ def read_paths_cached(
     folder: the folder of the path files, as in `path_files.read_paths`.
     name: the name of the data set in results.
     layout: the format of the lines.
-    cache_folder: the folder of the cache files. Default: `paths` in the user's
-      cache folder.
+    cache_folder: the folder of the cache files. Default:
+      `user_cache.folder('paths')`.
 
   Raises:
     text_files.DataError: as in `path_files.read_paths`.

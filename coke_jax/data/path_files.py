@@ -1,7 +1,7 @@
 """Strict reading and writing of path files.
 
 Labels are opaque text, as in triple files. A line that cannot be read exactly
-raises an error. Its message states the file, the line and the expectation.
+raises an error. The message states the file, the line and what was expected.
 """
 
 import array
@@ -31,10 +31,10 @@ def read_paths(
 ) -> paths_lib.PathData:
   """Reads the `train`, `valid` (or `dev`) and `test` files of a folder.
 
-  The folder can also contain the files `dev_deduction` and `dev_induction`, and
-  `test_deduction` and `test_induction`. A deduction file lists the paths of the
-  split that follow from the training edges. The induction file lists all other
-  paths of the split.
+  For valid and test, the folder can also contain a deduction file and an
+  induction file, such as `dev_deduction` and `dev_induction`. The deduction
+  file lists the paths of the split that follow from the training edges. The
+  induction file lists all other paths of the split.
 
   Args:
     folder: the folder of the files, named as in `text_files.find_split`.
@@ -86,10 +86,10 @@ class _Reader:
     self.layout = layout
     self.entities = text_files.LabelIndex()
     self.relations = text_files.LabelIndex()
-    # The second field of a line, which is the text of a path -> the index of
-    # this path in `paths`.
+    # From the text of a path, the second field of a line, to the index of the
+    # path in `paths`.
     self.path_ids: dict[str, int] = {}
-    self.paths: list[list[int]] = []  # the relation indices of each text
+    self.paths: list[list[int]] = []  # the relation indices of each path
 
   def read(self, path: pathlib.Path) -> np.ndarray:
     """Reads the N lines of a file.

@@ -124,9 +124,9 @@ class PathData:
     train: the training paths.
     valid: the paths for choosing the best checkpoint. It may be empty.
     test: the paths for the final evaluation. It may be empty.
-    deduction: `valid` or `test` -> bool [N], whether each path's target can be
-      reached in the graph of the training edges. If the values of a split are
-      unknown, the split is missing.
+    deduction: a dict from `valid` or `test` to bool [N]: whether each path is a
+      path by deduction, see the module `deduction`. If this is not known for a
+      split, the dict does not contain the split.
   """
 
   name: str
@@ -221,7 +221,7 @@ def path_keys(sets: Sequence[PathSet]) -> list[np.ndarray]:
     int64 [N] for each set.
   """
   keys = np.zeros(sum(map(len, sets)), dtype=np.int64)
-  span = 1  # exclusive upper bound of the keys
+  span = 1  # All keys are below this number.
   columns = [
     np.concatenate([paths.source for paths in sets]),
     np.concatenate([paths.target for paths in sets]),
@@ -248,8 +248,8 @@ def queries_from_paths(
   Args:
     paths: N paths with at most `longest` relations.
     vocabulary: the vocabulary of the token ids.
-    side: `head` masks the source and `tail` the target of each path. `both`
-      gives the N tail queries, then the N head queries. Default: `both`.
+    side: `head` masks the source of each path, and `tail` masks its target.
+      `both` gives the N tail queries, then the N head queries. Default: `both`.
 
   Returns:
     N or 2 N queries with K = longest + 2 tokens and one answer each.

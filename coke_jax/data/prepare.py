@@ -30,7 +30,8 @@ class Prepared:
     graph: the graph.
     sources: for each source, the number of rows, and the number of rows that
       were left out for each reason.
-    leaks: relations that give test triples away, hubs and unseen labels.
+    leaks: the hubs, the unseen labels, and the relations that give test triples
+      away.
     notes: further remarks, for example that a split is smaller than its share.
   """
 
@@ -89,8 +90,8 @@ class Prepared:
         False.
 
     Raises:
-      text_files.DataError: the folder contains files of splits that must not
-        be replaced.
+      text_files.DataError: the path is a file, or the folder contains a report
+        or files of splits that must not be replaced.
       atomic_files.WriteError: a file cannot be written.
     """
     prepared_files.write(
@@ -145,8 +146,9 @@ def prepare(
     overwrite: whether to replace the files of an earlier preparation in
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
-    columns: the columns of head, relation and tail: names, or positions from 1,
-      as a sequence or as a text with commas. Default: they are found.
+    columns: the columns of head, relation and tail, given by names or by
+      positions from 1. They can be a sequence or a text with commas. Default:
+      as in `formats.options.Options`.
     progress: whether to show a progress bar while a source is read. Default:
       False.
     **options: the other fields of `formats.options.Options`: `format`,

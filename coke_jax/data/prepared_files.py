@@ -27,7 +27,7 @@ def check_folder(
 
   Raises:
     text_files.DataError: the path is a file, a source would be replaced, or the
-      folder contains files of splits that must not be replaced.
+      folder contains a report or files of splits that must not be replaced.
   """
   if folder.exists() and not folder.is_dir():
     raise text_files.DataError(f'{folder}: not a folder: expected a folder')
@@ -61,8 +61,8 @@ def write(
   """Writes train.txt, valid.txt, test.txt and report.json.
 
   All new files are written completely before the first old file is replaced. If
-  the process ends while files are replaced, train.txt is missing, so that the
-  folder cannot be used by mistake.
+  the process ends while files are being replaced, train.txt is missing, so that
+  the folder cannot be used by mistake.
 
   Args:
     folder: the folder, which is created if it does not exist.

@@ -123,7 +123,7 @@ class Queries:
   def total_answers(self) -> np.ndarray:
     """Returns the total number of answers of each query: int64 [N].
 
-    The number of a row is the sum over all rows with the same tokens.
+    The total of a row counts the answers of all rows with the same tokens.
     """
     group, num_groups = grouping.group_rows(self.tokens)
     totals = np.zeros(num_groups, dtype=np.int64)
@@ -165,9 +165,9 @@ def from_triples(
   Args:
     triples: int32 [T, 3]: head entity id, relation index, tail entity id.
     vocabulary: the vocabulary of the token ids.
-    side: `head` masks the head (? r o) and `tail` the tail (s r ?) of each
-      triple. `both` gives the T tail queries, then the T head queries. Default:
-      `both`.
+    side: `head` masks the head of each triple (? r o), and `tail` masks its
+      tail (s r ?). `both` gives the T tail queries, then the T head queries.
+      Default: `both`.
 
   Returns:
     T or 2 T queries with K = 3 tokens and one answer each.

@@ -21,8 +21,8 @@ class Read(NamedTuple):
 
   Attributes:
     vocabulary: the labels of all sources, sorted.
-    splits: split name -> int32 [N, 3]: head entity id, relation index, tail
-      entity id.
+    splits: a dict from split name to int32 [N, 3]: head entity id, relation
+      index, tail entity id.
     sources: the log of each source.
     notes: remarks about labels that may have been misread.
   """
@@ -45,13 +45,13 @@ def find_parts(
     options: the options of the readers.
 
   Returns:
-    Split name -> path of a file, or data in memory. If the only split is train,
-    the triples must still be divided into splits.
+    A dict from split name to the path of a file, or to data in memory. If the
+    only split is train, the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: the source is None, there is no such file, folder or
-      data set, a folder contains no file of train, or `valid` or `test` is
-      given besides a folder.
+    text_files.DataError: the source is None; there is no such file, folder or
+      data set; the source is a folder without a file of train; or the source is
+      a folder, although `valid` or `test` is given.
   """
   if source is None:
     raise text_files.DataError(
@@ -68,8 +68,8 @@ def find_parts(
   if isinstance(source, str | os.PathLike) and pathlib.Path(source).is_dir():
     if valid is not None or test is not None:
       raise text_files.DataError(
-        f'{source}: is a folder, and valid or test is given, too: expected a '
-        'file of train, or only a folder'
+        f'{source}: is a folder, although valid or test is given: expected a '
+        'file of train, or a folder and neither valid nor test'
       )
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}
@@ -86,7 +86,7 @@ def read(
   """Reads the triples of all splits.
 
   Args:
-    parts: split name -> source, as `find_parts` returns.
+    parts: a dict from split name to source, as `find_parts` returns it.
     options: the options of the readers.
     duplicates: 'drop' keeps only the first of equal triples in a source, and
       'keep' keeps all of them.
@@ -174,7 +174,11 @@ def _header_notes(
 
 
 def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
-  """Returns a note if labels of unquoted files look quoted."""
+  """Returns a note if there are labels that start and end with a quote.
+
+  In a file that was read without a quote character, such labels suggest that
+  the file quotes its fields.
+  """
   quoted = [
     label
     for label in (*words.entities, *words.relations)

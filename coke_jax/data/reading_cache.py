@@ -13,7 +13,8 @@ from coke_jax.data import graph as graph_lib
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
 
-_VERSION = 'formats 1'  # version of the cache, part of each cache file's name
+# Version of the cache format. The names of the cache files depend on it.
+_VERSION = 'formats 1'
 
 
 def read(
@@ -35,8 +36,8 @@ def read(
     options: as for `reading.read`.
     duplicates: as for `reading.read`.
     progress: as for `reading.read`.
-    cache_folder: the folder of the cache files. Default: `graphs` in the user's
-      cache folder.
+    cache_folder: the folder of the cache files. Default:
+      `user_cache.folder('graphs')`.
     min_bytes: the cache is used if the files have at least this size together.
       Default: 64 MiB.
 
@@ -80,10 +81,10 @@ def read(
 def _files(
   parts: Mapping[str, Any], options: options_lib.Options
 ) -> list[tuple[str, pathlib.Path]]:
-  """Returns the file of each split, or nothing if it cannot be cached.
+  """Returns the file of each split, or no files if one cannot be cached.
 
-  Data in memory and pipes are not cached. The labels of OpenKE are in other
-  files than the triples.
+  Data in memory and pipes are not cached. The files of OpenKE are not cached
+  either, because other files contain the labels of their triples.
   """
   files = []
   for split, data in parts.items():

@@ -14,10 +14,10 @@ class Rules:
   """M pairs of relations whose triples give each other away, see `leaks`.
 
   Attributes:
-    first: int32 [M], the relation with the smaller index.
-    second: int32 [M], the relation with the larger index. For a symmetric
+    first: integers [M], the relation with the smaller index.
+    second: integers [M], the relation with the larger index. For a symmetric
       relation, it equals `first`.
-    shared: int64 [M], as in `leaks.RelationLeak`.
+    shared: integers [M], as in `leaks.RelationLeak`.
     overlap: float64 [M], as in `leaks.RelationLeak`.
     matrix: int32 [R, R], a symmetric matrix with 1 for the M pairs, otherwise
       0.

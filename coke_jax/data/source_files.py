@@ -21,8 +21,8 @@ def find(folder: pathlib.Path, *, paths: bool) -> dict[str, pathlib.Path]:
       induction paths also belong to the data set.
 
   Returns:
-    Role -> file. The roles are the splits and, for path files, names such as
-    `valid deduction`.
+    A dict from role to file. The roles are the splits and, for path files,
+    names such as `valid deduction`.
 
   Raises:
     text_files.DataError: a file is missing or ambiguous.

@@ -17,10 +17,11 @@ class Shares:
     valid: share of the triples for valid, from 0 to less than 1.
     test: share of the triples for test, from 0 to less than 1.
     seed: seed of the random choice, at least 0.
-    keep_together: which triples are in the same split. 'symmetric': (h, r, t)
-      and (t, r, h). 'pairs': all triples between the same two entities, so that
-      no inverse or duplicate relation can give a test triple away. With either
-      value, equal triples are in the same split.
+    keep_together: which triples are in the same split. 'symmetric' keeps
+      (h, r, t) and (t, r, h) together. 'pairs' keeps all triples between the
+      same two entities together, so that no inverse or duplicate relation can
+      give a test triple away. With either value, equal triples are in the same
+      split.
 
   Raises:
     text_files.DataError: a value is not valid.
@@ -59,16 +60,17 @@ def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
 
   Triples that must stay together form a group. At least one group of each
   entity and of each relation is put into train. So every entity and every
-  relation of valid and test also occurs in train, and valid and test may have
-  fewer triples than their shares, but never more. The result depends only on
-  the set of triples, not on their order.
+  relation of valid and test also occurs in train. Valid and test may have fewer
+  triples than their shares, but never more. The order of the triples does not
+  change which of them are in a split.
 
   Args:
     triples: int32 [N, 3], with ids of sorted labels.
     shares: the shares, the seed, and which triples stay together.
 
   Returns:
-    Split name -> int64, the rows of `triples` in this split, ascending.
+    A dict from split name to int64, the rows of `triples` in this split in
+    ascending order.
   """
   group, num_groups = groups(triples, shares.keep_together)
   order = np.random.default_rng([shares.seed]).permutation(num_groups)

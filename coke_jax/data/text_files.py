@@ -2,7 +2,7 @@
 
 Labels are opaque text: they are not trimmed, unquoted, converted to numbers or
 treated as missing values. A line that cannot be read exactly raises an error.
-Its message states the file, the line and the expectation. Memory and time are
+The message states the file, the line and the reason. Memory and time are
 proportional to the size of the file, even for a malicious file.
 """
 
@@ -28,7 +28,8 @@ _BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
 _SHOWN_FILES = 5  # maximum number of files in an error message
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
-_MIN_BYTES_OF_BAR = 16 << 20  # Smaller files are read in a second.
+# Smaller files are read in a second, without a progress bar.
+_MIN_BYTES_OF_BAR = 16 << 20
 _LINES_PER_UPDATE = 1 << 16  # lines between two updates of a progress bar
 
 _logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def find_split(folder: pathlib.Path, split: str) -> pathlib.Path:
 
 
 def split_files(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
-  """Returns the files of a folder with a name of a split; see `find_split`."""
+  """Returns the files of a folder whose name fits a split, see `find_split`."""
   names = [
     stem + extension + suffix
     for stem in _SPLIT_STEMS[split]

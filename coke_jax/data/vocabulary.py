@@ -1,9 +1,10 @@
-"""The vocabulary: labels and token ids, [entities | relations | MASK, PAD].
+"""The vocabulary: the labels of entities and relations, and the token ids.
 
-Entities have the first ids, so that their embeddings are the first rows of the
-table of all embeddings. The output layer uses these rows as its weights. Ids
-are assigned to labels in sorted order. Therefore the ids do not depend on the
-order of the lines in the files.
+Entities have the first token ids. Relations, MASK and PAD follow in this order.
+So the embeddings of the entities are the first rows of the table of all
+embeddings. The output layer uses these rows as its weights. Ids are assigned to
+labels in sorted order. Therefore the ids do not depend on the order of the
+lines in the files.
 """
 
 import dataclasses

@@ -26,7 +26,7 @@ def sample_path_data(
   walks_per_evaluation_triple: int = 4,
   inverse_marker: str = '**',
 ) -> paths_lib.PathData:
-  """Makes path data from the triples of a graph and random walks.
+  """Makes path data from the triples of a graph and from random walks in it.
 
   Each split consists of its triples, as paths with a single relation, and of
   random walks. The walks of train use the edges of the training triples. The
@@ -50,9 +50,8 @@ def sample_path_data(
       `**`.
 
   Returns:
-    Path data with `longest` relation columns. `deduction` contains whether the
-    target of each path of valid and test can be reached in the graph of the
-    training triples.
+    Path data with `longest` relation columns. `deduction` contains whether each
+    path of valid and test is a path by deduction, see the module `deduction`.
 
   Raises:
     text_files.DataError: a relation label starts with the inverse marker.
@@ -187,7 +186,7 @@ class _WalkEdges:
 def _add_edges(
   walks: paths_lib.PathSet, edges: np.ndarray
 ) -> paths_lib.PathSet:
-  """Returns edges [T, 3] as single-relation paths, then the walks."""
+  """Puts edges [T, 3], as paths with a single relation, before the walks."""
   head, relation, tail = edges.T
   shape = (len(edges), walks.relations.shape[1])
   relations = np.full(shape, vocabulary_lib.NO_RELATION, dtype=np.int32)

@@ -1,9 +1,10 @@
-"""Counts the candidates with a higher score than the gold entity, on device.
+"""Counts, on the devices, the candidates with a higher score than the answer.
 
-Ranks are computed by counting, because sorting would put equal scores in an
-arbitrary order. The score of the gold entity is taken from the array with the
-scores of all entities. If it were computed separately, its last bits could
-differ, because they depend on the shape of the batch.
+The answer whose rank is computed is called the gold entity. Ranks are computed
+by counting, because sorting would put equal scores in an arbitrary order. The
+score of the gold entity is taken from the array with the scores of all
+entities. If it were computed separately, its last bits could differ, because
+they depend on the shape of the batch.
 """
 
 from collections.abc import Callable
@@ -31,9 +32,10 @@ def count_among(
     gold: int32 [B], the entity whose rank is computed.
     candidates: bool [B, V], True for the entities in the ranking. The gold
       entity counts as a candidate even if its value is False.
-    sum_parts: sums an array over the devices, if each device has a part of the
-      V columns. `gold` is then the column of the gold entity on this device, or
-      negative if another device has it. Default: this device has all columns.
+    sum_parts: a function that sums an array over the devices, if each device
+      has a part of the V columns. `gold` is then the column of the gold entity
+      on this device, or negative if another device has it. Default: this device
+      has all columns.
 
   Returns:
     A dictionary of three arrays int32 [B]:

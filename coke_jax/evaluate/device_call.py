@@ -139,9 +139,9 @@ def batch_rows(num_entities: int, score_bytes: int = SCORE_BYTES) -> int:
     score_bytes: limit for the bytes of the float32 scores [B, V] of one device.
 
   Returns:
-    The number of devices times the number of rows on a device. This is the
-    maximum number whose scores fit in the limit, but at least 1 and at most
-    1024.
+    The number of devices times the number of queries on one device. The latter
+    is the maximum number whose scores fit in the limit, but at least 1 and at
+    most 1024.
   """
   rows = score_bytes // (4 * num_entities)
   return max(1, min(rows, _MAX_ROWS)) * parallel.num_devices()

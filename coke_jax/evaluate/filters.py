@@ -54,11 +54,12 @@ class Filters:
       start: the index of the first query.
 
     Returns:
-      A dictionary of arrays for the devices of this process, where b is the
-      number of queries on a device:
+      A dictionary of arrays for the devices of this process. b is the number of
+      queries on a device. F is large enough for the known answers in each chunk
+      on each device.
         `filter_of`: int32 [devices, b], the filter of each query.
         `filter_row`: int32 [devices, chunks, F], the filter that each known
-          answer belongs to, or b for padding.
+          answer belongs to. b means padding.
         `filter_entity`: int32 [devices, chunks, F], the known answers in each
           chunk of entities.
     """

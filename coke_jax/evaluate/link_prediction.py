@@ -31,7 +31,7 @@ class LinkPrediction:
     max_length: number of tokens in a sequence: 3 (head, relation and tail).
     side: the queries whose metric chooses the best checkpoint: `both`, `head`
       or `tail`.
-    relation: the relation of these queries. Empty: all relations.
+    relation: the relation of these queries. Empty for all relations.
   """
 
   max_length = 3
@@ -75,8 +75,8 @@ class LinkPrediction:
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The content of `results.json`: the results of `summarize`, and `filter`,
-      the splits that known answers come from.
+      The content of `results.json`: the results of `summarize`, and the item
+      `filter`, which lists the splits that known answers come from.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -139,9 +139,9 @@ class LinkPrediction:
           queries, of those for heads and of those for tails.
         `optimistic`, `pessimistic`: the metrics of all queries with these kinds
           of rank.
-        `by_category`, `by_relation`: category or relation -> its number of
-          queries and its metrics `both`, `head` and `tail`. Each relation also
-          has its `category`.
+        `by_category`, `by_relation`: for each category or relation, the number
+          of its queries, and its metrics `both`, `head` and `tail`. Each
+          relation also has its `category`.
     """
     graph = self.data
     triples = graph.split(split)

@@ -3,9 +3,9 @@
 This is the protocol of Guu, Miller and Liang (2015), "Traversing Knowledge
 Graphs in Vector Space". The answers P are the entities reached from the source
 along the path. The candidates C are the tails of all edges of the path's last
-relation. If the last relation is an inverse relation, these are the heads of
-the original relation. The negatives are the candidates that are not answers.
-The target is ranked among the negatives.
+relation. The tails of an inverse relation are the heads of the original
+relation. The negatives are the candidates that are not answers. The target is
+ranked among the negatives.
 """
 
 import dataclasses

@@ -54,8 +54,8 @@ class PathQueries:
     paths = self.data.train.up_to(self.max_path_length)
     if not len(paths):
       raise config.ConfigError(
-        f'config.data.max_path_length is {self.max_path_length}: expected the '
-        'length of the shortest training path or more'
+        f'config.data.max_path_length is {self.max_path_length}: expected at '
+        'least the length of the shortest training path'
       )
     return paths_lib.queries_from_paths(paths, self.data.vocabulary)
 
@@ -112,7 +112,7 @@ class PathQueries:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Ranks the target of each of a split's N paths among its negatives.
+    """Ranks the target of each path among the negatives of the path.
 
     Args:
       ranker: ranks the answers of queries.
@@ -121,7 +121,7 @@ class PathQueries:
       progress: label of the progress bar. Default: no bar.
 
     Returns:
-      The ranks of the N targets, in the order of the paths.
+      The ranks of the targets of the split's N paths, in the same order.
 
     Raises:
       errors.NonFiniteError: a score is NaN or infinite.
@@ -171,9 +171,11 @@ class PathQueries:
         `targets_out_of_reach`: the number of paths whose target cannot be
           reached along the relations of the path, because the graph of train
           and this split lacks edges.
-        `by_length`: number of relations -> metrics of the paths of this length.
-        `deduction`, `induction`: the metrics of the paths of each kind. They
-          are missing if the data set does not have these labels.
+        `by_length`: a dict from number of relations to the metrics of the paths
+          of this length.
+        `deduction`, `induction`: the metrics of the paths by deduction and of
+          the paths by induction. They are missing if it is not known which
+          paths these are.
     """
     length = self.data.split(split).length
     results: dict[str, Any] = {

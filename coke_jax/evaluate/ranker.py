@@ -32,9 +32,10 @@ class Ranker:
 
   Attributes:
     batch_size: number of queries in a batch over all devices.
-    chunk_size: number of entities that `rank_filtered` scores at a time: V,
-      unless the scores of a batch exceed `score_bytes`. If the vocabulary is
-      cut, the value is always V, although devices may score fewer at a time.
+    chunk_size: number of entities that `rank_filtered` scores at a time. It is
+      less than V only if `batch_size` is 0 and `score_bytes` allows fewer than
+      64 rows of scores on a device. If the vocabulary is cut, the value is
+      always V, although devices may score fewer entities at a time.
     placement: how the parameters are distributed over the devices.
   """
 
@@ -53,9 +54,11 @@ class Ranker:
       batch_size: number of queries in a batch over all devices. Default: 0,
         which means the maximum number that `score_bytes` allows, up to 1024 for
         each device.
-      score_bytes: limit for the bytes of the scores on one device. It is used
-        only if `batch_size` is 0. Default: 64 MiB.
-      placement: see `placement`. Default: every device has all parameters.
+      score_bytes: limit for the bytes of the scores on one device. If
+        `batch_size` is given, the limit is used only if the vocabulary is cut.
+        Default: 64 MiB.
+      placement: see the attribute `placement`. Default: every device has all
+        parameters.
 
     Raises:
       parallel.DeviceError: the batch size is not a multiple of the number
@@ -169,7 +172,11 @@ def _rank(
   size: int,
   progress: str,
 ) -> ranks_lib.Ranks:
-  """Ranks batches of queries. `start_batch(row)` starts the batch at a row."""
+  """Ranks the queries, batch by batch.
+
+  `start_batch(start)` starts the computation of the batch whose first query has
+  the index `start`.
+  """
   if not (queries.num_answers == 1).all():
     raise ValueError('ranking: expected queries with one gold answer each')
   counts: list[device_call.Batch] = []

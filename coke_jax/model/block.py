@@ -37,8 +37,8 @@ class Attention(nn.Module):
 
     Args:
       x: float32 [B, K, D], the states of all positions, for keys and values.
-      query_states: float32 [B, Q, D], the states of the query positions. None:
-        all positions are query positions, Q = K.
+      query_states: float32 [B, Q, D], the states of the query positions. If
+        None, all positions are query positions, and Q = K.
       visible: bool [B, K], False at PAD.
       train: whether to apply dropout.
 
@@ -92,8 +92,8 @@ class Block(nn.Module):
     Args:
       x: float32 [B, K, D].
       visible: bool [B, K], False at PAD.
-      query_positions: int32 [B], the only position to compute in each row,
-        Q = 1. None: all positions are computed, Q = K.
+      query_positions: int32 [B], the only position to compute in each row. Then
+        Q = 1. If None, all positions are computed, and Q = K.
       train: whether to apply dropout. The argument is positional, because
         `nn.remat` takes static arguments by position.
 

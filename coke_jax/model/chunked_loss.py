@@ -4,7 +4,7 @@ The logits [B, V] of a batch are the largest array of a train step. Here, the
 logits of one chunk of entities are computed at a time, summed up and discarded.
 The backward pass computes them again. So the memory is proportional to B times
 the size of a chunk. The result differs from that of the module `loss` only by
-the rounding of sums. A step takes a third more products with the embeddings.
+the rounding of sums. A step needs a third more products with the embeddings.
 
 Shapes use the letters of `encoder`. C is the number of entities in a chunk.
 """
@@ -19,14 +19,15 @@ from coke_jax.model import loss, products
 
 # Logits of more bytes than this are computed in chunks by default.
 _MOST_BYTES = 2**30
-# Bytes of the logits of one chunk by default.
+# By default, the logits of one chunk have this number of bytes.
 _CHUNK_BYTES = 64 * 2**20
 
 # The logit of an ignored entity. Minus infinity would cause NaN in differences.
 LOWEST = float(jnp.finfo(jnp.float32).min)
 
-# The sums over entities of the loss, float32 [B] each: the logsumexp of the
-# logits, the sum of the logits and the sum of the logits of the answers.
+# The loss is computed from three sums over entities, each float32 [B]: the
+# logsumexp of the logits, the sum of the logits, and the sum of the logits of
+# the answers.
 Sums = tuple[jax.Array, jax.Array, jax.Array]
 
 
@@ -86,7 +87,7 @@ def sums_by_chunks(
   chunk_size: int,
   dtype: Any,
 ) -> Sums:
-  """Computes the sums over all entities that the loss consists of.
+  """Computes the three sums over entities from which the loss is computed.
 
   Args:
     query: as in `smoothed_cross_entropy`.

@@ -1,4 +1,4 @@
-"""The CoKE encoder and its entity prediction head (paper, section 3.2-3.3).
+"""The CoKE encoder and its entity prediction head (paper, sections 3.2-3.3).
 
 Dimensions in shapes:
   B  sequences in the batch        D  hidden size
@@ -28,7 +28,7 @@ class CoKE(nn.Module):
 
   Attributes:
     num_entities: V. The first V rows of the element embedding are entities.
-    num_tokens: number of entities, relations and the tokens MASK and PAD.
+    num_tokens: number of all tokens: entities, relations, MASK and PAD.
     pad_id: id of the token PAD, which attention ignores.
     max_length: maximum K, which is the number of position embeddings.
     num_layers: L. If L = 0, the state at the MASK is the input at the MASK.
@@ -41,7 +41,7 @@ class CoKE(nn.Module):
     remat: whether to recompute each block in the backward pass.
     composition: how the known entity and the relations are multiplied,
       `complex` or `rotation`, see the module `composition`. The product is
-      added to the input at the MASK. Empty: nothing is added (paper).
+      added to the input at the MASK. If empty, nothing is added (paper).
     relation_directions: whether relations have a second embedding, which is
       used in queries for the head, see `input_embedding`.
     prediction_head: whether a dense layer, GELU and layer norm precede the

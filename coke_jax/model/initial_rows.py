@@ -25,7 +25,7 @@ _MAX_WIDTH = 1 << 16
 def init_shard(
   model: encoder.CoKE, key: jax.Array, start: jax.Array, count: int
 ) -> tuple[Any, jax.Array]:
-  """Draws the initial parameters with the embeddings of few entities.
+  """Draws the initial parameters with the embeddings of some entities.
 
   Args:
     model: the encoder, with V entities.
@@ -37,7 +37,7 @@ def init_shard(
     The result of `parameters.init_params` without entities: `element_embedding`
     has the R + 2 rows of relations, MASK and PAD, and `entity_bias` is empty.
     The embeddings of the entities `start` to `start + S - 1`, float32 [S, D].
-    If a number is at least V, its row is 0.
+    The row of an entity id of V or more is 0.
   """
   params = parameters.draw(small_vocabulary.small_model(model, 0), key)
   first_relation = jnp.int32(model.num_entities)
@@ -50,7 +50,7 @@ def init_shard(
 def _draw_elements(
   model: encoder.CoKE, key: jax.Array, start: jax.Array, num_entities: int
 ) -> jax.Array:
-  """Draws num_entities + R + 2 rows of the element embedding."""
+  """Draws num_entities + R + 2 rows of the whole table, from `start` on."""
   words = jnp.concatenate(
     [jax.random.key_data(key)[:2], start.astype(jnp.uint32)[None]]
   )
@@ -62,8 +62,8 @@ def _draw_elements(
   return elements
 
 
-# The functions of the generator. A key consists of the two words of a key of
-# JAX's default generator, Threefry, and the number of a row.
+# The functions of the generator. A key has three words: the two words of a key
+# of JAX's default generator (Threefry), and the number of a row.
 
 
 def _default_key(words: jax.Array) -> jax.Array:
@@ -84,14 +84,14 @@ def _split(words: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def _random_bits(
   words: jax.Array, bit_width: int, shape: tuple[int, ...]
 ) -> jax.Array:
-  """Returns the bits of an array [rows, width] that starts at a row."""
+  """Returns the bits of an array whose first row has the number in the key."""
   assert bit_width == 32
   if not math.prod(shape):
     return jnp.zeros(shape, jnp.uint32)
   width = shape[-1]
   assert width < _MAX_WIDTH
   rows = words[2] + jnp.arange(math.prod(shape[:-1]), dtype=jnp.uint32)
-  # row * width + column has 64 bits, two words.
+  # The position row * width + column has 64 bits, in the words high and low.
   upper, lower = (
     half * np.uint32(width) for half in (rows >> 16, rows & 0xFFFF)
   )

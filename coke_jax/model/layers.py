@@ -60,7 +60,7 @@ class Product(nn.Module):
 
 
 class Dropout(nn.Module):
-  """Sets random values to 0 and divides all other values by 1 - rate.
+  """Sets randomly chosen values to 0 and divides all others by 1 - rate.
 
   The rate is first rounded to a multiple of 2**-32.
 
@@ -129,8 +129,8 @@ def layer_norm(name: str | None) -> nn.LayerNorm:
   if the mean is far from 0.
 
   Args:
-    name: name of the submodule. None: name of the attribute that the module is
-      assigned to.
+    name: name of the submodule. If None, the submodule has the name of the
+      attribute that it is assigned to.
 
   Returns:
     The module.

@@ -102,7 +102,8 @@ def mix(weights: jax.Array, value: jax.Array) -> jax.Array:
 
   The gradient with respect to `value` is computed as a product whose last axis
   is H. In the product that automatic differentiation uses, the last axis is K,
-  which is only 3 for triples. XLA on a CPU takes ten times as long for it.
+  which is only 3 for triples. That product takes XLA on a CPU ten times as
+  long.
 
   Args:
     weights: float32 [B, Q, K, A].
@@ -140,7 +141,7 @@ def add_bias(x: jax.Array, bias: jax.Array) -> jax.Array:
   """Adds a bias to every row, with a gradient that is fast for large V.
 
   The gradient of the bias is a sum over rows. It is computed as a product with
-  ones, because XLA on a CPU sums wide columns about a hundred times slower.
+  ones, because the sum takes XLA on a CPU about a hundred times as long.
 
   Args:
     x: float32 [B, V].

@@ -2,10 +2,10 @@
 
 The contextual embedding of an entity or relation differs from triple to triple.
 A map shows the contextual embeddings of one entity, or of one or two relations,
-as points in the plane. The model encodes every training triple that contains
-the entity or one of the relations, without a mask. Then t-SNE maps the final
-hidden states to points. In the map of an entity, the points are grouped by
-relation. In the map of relations, they are grouped by the entity on one side.
+as points in the plane. The model encodes training triples that contain the
+entity or one of the relations, without a mask. Then t-SNE maps the final hidden
+states to points. In the map of an entity, the points are grouped by relation.
+In the map of relations, they are grouped by the entity on one side.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class ContextualMap:
       and (t, r', h), for any relations r and r'.
     mirrored_distance: the median distance between the two hidden states of a
       mirrored pair, divided by the median distance between any two hidden
-      states. None if there are no mirrored pairs.
+      states. None if there are no mirrored pairs, or if the divisor is 0.
   """
 
   selection: map_selection.Selection

@@ -59,7 +59,7 @@ def draw(
     relations: the labels of the one or two relations of a map, such as a
       relation and its inverse. Default: no map of relations.
     names: a file with `label TAB name` on each line. Legends show these names.
-      Default: legends show labels.
+      Default: as in `readable_names.make_names`.
     model: the model of `folder`. Default: the model is loaded from `folder` if
       a map is drawn.
     seed: the seed of the t-SNE and of the samples of large maps. Default: 0.

@@ -41,8 +41,8 @@ def draw(numbers: dict[str, Any]) -> Any:
   The inverse of a relation has the same colour and a hollow marker of the same
   shape. In the map of two relations, the colour shows the entity and the marker
   shows the relation. If a colour is used for a second entity, the markers of
-  this entity are hollow. Each group has a number, which is printed in the
-  legend and near the densest point of the group.
+  this entity are hollow. Each of the first MAX_GROUPS groups has a number. It
+  is printed in the legend and near the densest point of the group.
 
   Args:
     numbers: the document that `contextual_maps.to_json` returned.
@@ -113,7 +113,7 @@ def group_styles(numbers: dict[str, Any]) -> list[dict[str, Any]]:
     numbers: the document that `contextual_maps.to_json` returned.
   """
   styles: list[dict[str, Any]] = []
-  kinds = 0  # combinations of colour and marker so far
+  kinds = 0  # number of combinations of colour and marker so far
   for place, group in enumerate(numbers['groups']):
     if place >= MAX_GROUPS:
       styles.append(_style(plot_style.GREY, 'o', _POINT_SIZE / 3))
@@ -171,7 +171,8 @@ def number_positions(
     shown: the number of groups that get a number.
 
   Returns:
-    Group -> position, float [2]. Groups without points are left out.
+    A dict from group to position, float [2]. Groups without points are left
+    out.
   """
   low = places.min(axis=0)
   size = np.maximum(np.ptp(places, axis=0), np.finfo(np.float32).tiny)
@@ -179,7 +180,7 @@ def number_positions(
   found: dict[int, np.ndarray] = {}
   for group in range(shown):
     members = scaled[groups == group]
-    if not len(members):  # no point of the group is in the sample
+    if not len(members):  # The sample has no point of this group.
       continue
     members = members[:: len(members) // _MAX_COMPARED + 1]
     apart = np.linalg.norm(members[:, None] - members[None], axis=-1)
@@ -195,7 +196,7 @@ def number_positions(
 
 
 def _close(places: np.ndarray, others: np.ndarray, limit: float) -> np.ndarray:
-  """Counts the `others` that are near each place.
+  """Counts, for each place, the `others` that are near it.
 
   Args:
     places: float [T, 2].
@@ -215,7 +216,7 @@ def _legend(
   numbers: dict[str, Any],
   styles: list[dict[str, Any]],
 ) -> None:
-  """Adds a legend of the groups and, if there are two, of the relations."""
+  """Adds a legend of the groups. A map of two relations also lists these."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []

@@ -43,8 +43,8 @@ class Selection:
     sides: for each relation of `labels`, the side (`head` or `tail`) whose
       entities are the groups. Empty if `kind` is `entity`.
     least: the minimum number of triples in a group.
-    found: the number of distinct training triples with the labels, including
-      the triples of groups that are left out.
+    found: the number of distinct training triples that contain one of the
+      labels, including the triples of groups that are left out.
     left_out: the number of groups that are left out, because they have fewer
       triples than `least`.
     kept: the number of triples in the groups that are not left out. It is
@@ -135,13 +135,13 @@ def select_relations(
     most: the maximum number of points. Default: 5,000.
 
   Raises:
-    MapError: a label or side is unknown, there are neither one nor two
-      different labels, or the relations have too few triples.
+    MapError: a label or side is unknown; `labels` is not one label or two
+      different labels; or the relations have too few triples.
   """
   if len(labels) not in (1, 2) or len(set(labels)) < len(labels):
     raise MapError(
-      f'relations are {", ".join(map(repr, labels))}: expected one, or two '
-      'different ones'
+      f'relations are {", ".join(map(repr, labels))}: expected one label, or '
+      'two different labels'
     )
   chosen: list[tuple[str, ...]]
   if sides is None:
@@ -252,7 +252,8 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
     relations: the relation indices to compare.
 
   Returns:
-    Relation -> inverse relation. Relations without an inverse are left out.
+    A dict from relation to its inverse. Relations without an inverse are left
+    out.
   """
   edges: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}
   mirrored: dict[int, set[tuple[int, int]]] = {one: set() for one in relations}

@@ -20,8 +20,8 @@ class Names:
   """The names of the entities and relations of a vocabulary.
 
   Attributes:
-    entities: the label of each entity -> its name.
-    relations: the label of each relation -> its name.
+    entities: a dict from the label of each entity to its name.
+    relations: a dict from the label of each relation to its name.
   """
 
   entities: dict[str, str]
@@ -37,9 +37,9 @@ def make_names(
 
   Args:
     vocabulary: the labels.
-    given: label -> name, for some of the labels. For all other labels, the name
-      of an entity is its label, and the name of a relation is a readable form
-      of its label.
+    given: a dict from label to name, for some of the labels. If a label is not
+      in this dict, the name of an entity is its label, and the name of a
+      relation is a readable form of its label.
   """
   return Names(
     entities=_distinct(
@@ -63,7 +63,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
     path: the file, plain or with the suffix .gz, .bz2 or .xz.
 
   Returns:
-    Label -> name.
+    A dict from label to name.
 
   Raises:
     text_files.DataError: the file or a line cannot be read, or a label has two
@@ -74,8 +74,9 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
     fields = line.split('\t')
     if len(fields) != 2 or not all(fields):
       raise text_files.DataError(
-        f'{path}:{number}: {text_files.show_line(line)}: expected a label, a '
-        f'tab and a name, got {text_files.count_fields(fields)} fields'
+        f'{path}:{number}: {text_files.show_line(line)}: expected 2 non-empty '
+        'fields (label, name), separated by a tab, got '
+        f'{text_files.count_fields(fields)}'
       )
     label, name = fields
     if names.setdefault(label, name) != name:

@@ -140,8 +140,8 @@ def test_the_side_can_be_chosen():
       'with the same relation',
     ),
     ('select_relations', ['bye'], "unknown relation 'bye'"),
-    ('select_relations', ['by', 'by'], 'expected one, or two different'),
-    ('select_relations', ['by', 'directed', 'likes'], 'expected one, or two'),
+    ('select_relations', ['by', 'by'], 'expected one label, or two different'),
+    ('select_relations', ['by', 'directed', 'likes'], 'expected one label, or'),
     (
       'select_relations',
       ['rare'],
