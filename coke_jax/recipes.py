@@ -8,7 +8,7 @@ import ml_collections
 
 from coke_jax import config as config_lib
 
-# With more entities, `for_size` chooses the factorization model.
+# With more entities than this number, `for_size` chooses `factorization`.
 LARGE = 10_000
 # With fewer training triples per entity, the factorization model stays better
 # than one block, however long the training is. This is so on WN18RR, which has
@@ -17,7 +17,7 @@ _DENSE = 5
 
 
 def for_size(num_entities: int) -> ml_collections.ConfigDict:
-  """Returns the recipe for a graph with this number of entities."""
+  """Returns the recipe for a graph with a number of entities."""
   return factorization() if num_entities > LARGE else one_block()
 
 
@@ -42,8 +42,8 @@ def one_block() -> ml_collections.ConfigDict:
   """Returns the recipe for graphs with up to about ten thousand entities.
 
   The model has one block instead of twelve. It adds the complex product of the
-  known entity and the relations to the input at the MASK, the token in place of
-  the answer. It uses strong dropout on the input. The learning rate of
+  known entity and the relations to the input at MASK, the token in the place of
+  the answer. It uses strong dropout on the input. The learning rate of the
   embeddings is ten times that of the other parameters.
   """
   config = _common()
@@ -103,7 +103,7 @@ def paths() -> ml_collections.ConfigDict:
   """Returns the recipe for path queries on graphs with many entities.
 
   The model has no blocks. It rotates the known entity by each relation of the
-  path, as in RotatE, and compares the result with all entities. It is trained
+  path, as in RotatE, and compares the result with the entities. It is trained
   with Adagrad and with the N3 penalty on the entities.
   """
   config = factorization()

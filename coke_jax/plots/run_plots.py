@@ -13,7 +13,7 @@ _GRID = '#E5E5E5'
 # Total width of the bars of a group. The distance between two groups is 1.
 _BARS_WIDTH = 0.8
 
-# Key in the results -> label in the pictures.
+# These dicts map keys of the results to labels in the pictures.
 _TRIPLE_METRICS = {'mrr': 'MRR', 'hits@1': 'hits@1', 'hits@10': 'hits@10'}
 _PATH_METRICS = {'mean_quantile': 'mean quantile', 'hits@10': 'hits@10'}
 _SIDES = {'head': 'head (? r o)', 'tail': 'tail (s r ?)'}
@@ -27,9 +27,9 @@ def curves(dataset: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
     lines: the lines of metrics.jsonl.
 
   Returns:
-    A dictionary with the keys `dataset`, `train` and `valid`. `train` and
-    `valid` contain lists of equal length: `epoch`, and one list of values for
-    each metric.
+    A dict with the keys `dataset`, `train` and `valid`. `train` is a dict of
+    three lists of equal length: `epoch`, `loss` and `learning_rate`. `valid` is
+    a dict of lists of equal length: `epoch`, and one list for each metric.
   """
   train = [line for line in lines if line['kind'] == 'train']
   valid = [line for line in lines if line['kind'] == 'valid']
@@ -60,10 +60,11 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
       results of triples as `single_edges`.
 
   Returns:
-    File name of a picture -> its numbers, a dictionary with these keys:
-    `dataset`, `split` and `title`, three texts;
-    `groups`, the number of queries of each group;
-    `metrics`, for each metric and series, a list with one bar per group.
+    A dict from the file name of each picture to its numbers. The numbers are a
+    dict with these keys:
+    `dataset`, `split` and `title`: three texts;
+    `groups`: the number of queries of each group;
+    `metrics`: for each metric and series, a list with one bar per group.
   """
   found: dict[str, dict[str, Any]] = {}
   about = {'dataset': results['dataset'], 'split': results['split']}
@@ -102,8 +103,8 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def draw_curves(numbers: dict[str, Any]) -> Any:
   """Returns a matplotlib figure of the result of `curves`.
 
-  The figure has a panel for the loss, a panel for the validation metrics, if
-  there are any, and a panel for the learning rate.
+  The figure has a panel for the loss and a panel for the learning rate. If
+  there are validation metrics, a panel between the two shows them.
   """
   train, valid = numbers['train'], numbers['valid']
   panels = [('loss', 'training loss\n(nats per answer)')]
@@ -123,7 +124,7 @@ def draw_curves(numbers: dict[str, Any]) -> Any:
     for metric, color, marker in zip(
       metrics, plot_style.COLORS, _MARKERS, strict=False
     ):
-      values = np.array(valid[metric], dtype=float)  # None becomes NaN
+      values = np.array(valid[metric], dtype=float)  # None becomes NaN.
       axes.plot(
         valid['epoch'], values, color=color, marker=marker, label=metric
       )
@@ -168,7 +169,7 @@ def draw_bars(numbers: dict[str, Any]) -> Any:
   for axes, (metric, series) in zip(panels, metrics.items(), strict=True):
     width = _BARS_WIDTH / len(series)
     for place, (name, some) in enumerate(series.items()):
-      values = np.array(some, dtype=float)  # None becomes NaN: no bar
+      values = np.array(some, dtype=float)  # None becomes NaN and gives no bar.
       x = np.arange(len(values)) + (place - (len(series) - 1) / 2) * width
       drawn = axes.bar(
         x,

@@ -69,7 +69,7 @@ def read(
   content = json_files.read_json(path)
   try:
     if content['format'] != FORMAT:
-      raise ValueError(f'format {content["format"]}: expected {FORMAT}')
+      raise ValueError(f'its format is {content["format"]!r}, not {FORMAT}')
     found = calibrate.Calibration(
       str(content['split']),
       tuple(map(float, content['lower'])),
@@ -78,11 +78,14 @@ def read(
     )
     sizes = {len(found.lower), len(found.correct), len(found.candidates)}
     if len(sizes) != 1 or 0 in sizes or min(found.candidates) < 1:
-      raise ValueError('lists of different lengths, or an empty list')
+      raise ValueError(
+        'lists of different lengths, an empty list or a step without candidates'
+      )
     expected = content['parameters_sha256']
   except (KeyError, TypeError, ValueError) as error:
     raise CalibrationError(
-      f'{path}: cannot be used: {error}: expected a file that calibrate wrote'
+      f'{path}: cannot be used: {error}: expected a file that coke calibrate '
+      'wrote'
     ) from error
   return found if expected == _checksum(params) else None
 

@@ -1,20 +1,21 @@
-"""Writes embeddings as .npz files or folders for TensorBoard's projector.
+"""Writes embeddings as .npz files, or as folders for TensorBoard's projector.
 
-An .npz file of contextual embeddings contains
+An .npz file of contextual embeddings of N sequences with K tokens contains
   vectors  float32 [N, K, D], zero at PAD
   tokens   int32 [N, K], token ids, which are indices of `labels`
-  labels   text [V + R + 2]: entities, relations, [MASK], [PAD]
+  labels   text [V + R + 2]: V entities, R relations, [MASK], [PAD]
   layer    int, the number of blocks applied
 
-An .npz file of static embeddings contains
+An .npz file of static embeddings of M entities and relations contains
   vectors       float32 [M, D]
   labels        text [M], entities first, then relations
   num_entities  int, the number of entities
 
 A folder for the projector contains `tensors.tsv` and `metadata.tsv`, each
-with one line per vector. `metadata.tsv` also has a header. Load both files at
-https://projector.tensorflow.org, or start TensorBoard with the folder as log
-directory.
+with one line per vector. `metadata.tsv` also has a header. The third file,
+`projector_config.pbtxt`, contains the names of the other two for TensorBoard.
+Load `tensors.tsv` and `metadata.tsv` at https://projector.tensorflow.org, or
+start TensorBoard with the folder as log directory.
 """
 
 import contextlib
@@ -185,7 +186,7 @@ class _Spool:
 
 
 class _Projector:
-  """Writes tensors.tsv and metadata.tsv of a folder line by line.
+  """Writes the files of a folder for the projector, line by line.
 
   Use it as a context manager. The files get their names when the context ends
   without an error. After an error, the folder is removed if it was created
@@ -229,7 +230,8 @@ class _Projector:
 
   def _remove_folder(self, kind: type[BaseException] | None, *_: Any) -> None:
     if kind is not None:
-      with contextlib.suppress(OSError):  # The folder contains other files.
+      # `rmdir` raises OSError if the folder contains other files.
+      with contextlib.suppress(OSError):
         self._folder.rmdir()
 
   def add(self, vectors: np.ndarray, rows: Iterable[Sequence[str]]) -> None:

@@ -71,9 +71,9 @@ class EntityMethods:
     Args:
       entity: the entity.
       relation: a relation for contextual embeddings. The embedding of an entity
-        is then the hidden state at `?` in `(entity, relation, '?')`. It is
-        similar for entities with similar answers. Default: static embeddings
-        are compared.
+        is then the hidden state at `?` in `(entity, relation, '?')`. Entities
+        with similar answers have similar hidden states. Default: static
+        embeddings are compared.
       side: the side of the entity. With `tail`, the sequence is
         `('?', relation, entity)`.
       top: the maximum number of entities.
@@ -84,8 +84,8 @@ class EntityMethods:
       The nearest entities, best first. The entity itself is left out.
 
     Raises:
-      QuestionError: a label or side is unknown, `top` is below 1, or
-        `type_matching` is set without a relation.
+      QuestionError: a label or side is unknown; `top` is below 1; or
+        `type_matching` is True and `relation` is None.
       NonFiniteError: a hidden state is NaN or infinite.
     """
     top = validation.whole_number('top', top, least=1)
@@ -95,7 +95,7 @@ class EntityMethods:
     if relation is None:
       if type_matching:
         raise questions.QuestionError(
-          'type_matching is True: expected a relation'
+          'type_matching is True and relation is None: expected a relation'
         )
       table = self.embed_elements().entities
     else:
@@ -162,8 +162,8 @@ class EntityMethods:
       path. For a list of facts, `Records` of `Explanation`.
 
     Raises:
-      QuestionError: a label is unknown, a fact has several relations or `?`,
-        or a number is below 0.
+      QuestionError: a label is unknown; a fact has several relations or
+        contains `?`; or a number is below 0.
       NonFiniteError: a score is NaN or infinite.
     """
     top = validation.whole_number('top', top, least=0)
@@ -185,7 +185,7 @@ class EntityMethods:
     reversed triple with the base relation.
 
     Raises:
-      QuestionError: a label is unknown, or there are several relations or `?`.
+      QuestionError: a label is unknown or `?`, or there are several relations.
     """
     fact = self.parser.fact(labels)
     if len(fact.relations) > 1:

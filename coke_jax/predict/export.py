@@ -43,10 +43,10 @@ _DATA = 'data.safetensors'
 _CONFIG = 'config.json'
 _VOCABULARY = 'vocabulary.json'
 _RESULTS = 'results.json'
-# All metadata is stored under one key, because the library writes several keys
-# in random order, and all exports of a model should be identical files.
+# All metadata is stored under one key, because safetensors writes several keys
+# in random order, and all exports of a model should have identical files.
 _METADATA = 'coke_jax'
-_MAX_NAMES_SHOWN = 3  # in an error message
+_MAX_NAMES_SHOWN = 3  # maximum number of names in an error message
 
 Exported = tuple[ml_collections.ConfigDict, arrays.DataSet, Any, int]
 
@@ -88,8 +88,8 @@ def write(
   goal = user_paths.expand(target).absolute()
   if goal.exists() and not (goal.is_dir() and not any(goal.iterdir())):
     raise ExportError(
-      f'{goal}: exists already: expected an empty folder or a new name; '
-      'nothing was changed'
+      f'{goal}: exists already: expected an empty folder or a new name. '
+      'Nothing was changed'
     )
   workdir = workdir_lib.Workdir(folder)
   config, data = workdir.config(), workdir.data()
@@ -266,7 +266,7 @@ def write_arrays(
   Raises:
     atomic_files.WriteError: the file cannot be written.
   """
-  # The library copies memory unchanged, so arrays must be in C order. Its
+  # safetensors copies memory unchanged, so arrays must be in C order. Its
   # save_file is not used, because it writes files that only the owner can read.
   content = safetensors.numpy.save(
     {name: np.asarray(array, order='C') for name, array in named.items()},

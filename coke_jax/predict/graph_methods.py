@@ -38,7 +38,7 @@ class GraphMethods:
   def evaluate(
     self, split: str = 'test', *, progress: bool = False
   ) -> dict[str, Any]:
-    """Computes the metrics of a split, as `--mode=evaluate` does.
+    """Computes the metrics of a split, as `coke evaluate` does.
 
     Args:
       split: `train`, `valid` or `test`.
@@ -103,10 +103,10 @@ class GraphMethods:
         count.
       type_matching: whether to limit heads to the known heads of the relation,
         and tails to its known tails. If nearly all heads have only one tail,
-        such as one capital, the heads are instead limited to entities that have
-        no known tail but are expected to have one, see `plausible_entities`.
-        The tails are limited in the same way if nearly all of them have only
-        one head. With False, every entity is tried.
+        such as one capital, the heads are instead limited to entities without a
+        known tail that are expected to have one. If nearly all tails have only
+        one head, the tails are limited in the same way. `plausible_entities`
+        has the details. With False, every entity is tried.
       progress: whether to show a progress bar.
 
     Returns:
@@ -169,7 +169,7 @@ class GraphMethods:
       The facts, least plausible first.
 
     Raises:
-      QuestionError: a relation, entity or split is unknown, `top` is below 1,
+      QuestionError: a relation, entity or split is unknown; `top` is below 1;
         or `expected` is below 0.
       NonFiniteError: a score is NaN or infinite.
     """
@@ -203,7 +203,7 @@ class GraphMethods:
       The calibration. Its method `threshold` returns score thresholds.
 
     Raises:
-      QuestionError: there is no such split, or all its facts are in train.
+      QuestionError: `split` is another value, or all its facts are in train.
       NonFiniteError: a score is NaN or infinite.
     """
     validation.check_evaluation_split(split)
@@ -247,8 +247,8 @@ class GraphMethods:
       The intervals that contain candidates, in ascending order.
 
     Raises:
-      QuestionError: there is no such split, `bins` is below 1, or the model has
-        no calibration.
+      QuestionError: `split` is another value, `bins` is below 1, or the model
+        has no calibration.
       NonFiniteError: a score is NaN or infinite.
     """
     validation.check_evaluation_split(split)

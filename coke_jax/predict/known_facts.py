@@ -2,7 +2,7 @@
 
 An answer is known if the facts of a split contain a path from the entity of the
 question to the answer, along the relations of the question. The facts of train
-are added to those of valid and test.
+are added to those of valid, and to those of test.
 """
 
 import dataclasses
@@ -75,14 +75,14 @@ class KnownAnswers:
   def answers(
     self, questions: list[questions_lib.Question], split: str
   ) -> entity_sets.EntitySets:
-    """Finds the known answers to questions in train and one other split.
+    """Finds the answers to questions that are known from train and a split.
 
     Args:
       questions: B questions with any numbers of relations.
       split: `train`, or the split whose facts are added to those of train.
 
     Returns:
-      B sets, the answers to each question.
+      B sets: the answers to each question.
     """
     longest = max((len(one.relations) for one in questions), default=1)
     shape = (len(questions), longest)
@@ -122,7 +122,7 @@ class KnownAnswers:
     return self._ends[key]
 
   def by_split(self, questions: list[questions_lib.Question]) -> Answers:
-    """Finds the known answers to questions in `train`, `valid` and `test`."""
+    """Finds the known answers to questions for each split."""
     return {split: self.answers(questions, split) for split in graph.SPLITS}
 
   def candidates(

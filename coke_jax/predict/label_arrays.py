@@ -49,8 +49,8 @@ def check(labels: Sequence[str]) -> None:
   """Checks that NumPy can store labels as an array of strings.
 
   Raises:
-    EmbeddingError: a label ends in NUL, which NumPy removes, or one label is so
-      long that the padding of the other labels would take too much memory.
+    EmbeddingError: a label ends in NUL, which NumPy would remove; or one label
+      is so long that the padding of the others would take too much memory.
   """
   expected = "expected a folder for TensorBoard's projector instead of .npz"
   for label in labels:

@@ -70,7 +70,7 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     and step.
 
   Raises:
-    errors.CokeError: see the errors of `load`.
+    errors.CokeError: as in `load`.
   """
   parallel.check_process()
   if export.is_export(folder):

@@ -64,8 +64,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       data: labels and splits.
       max_path_length: maximum number of relations in a training path.
       batch_size: number of questions in a batch, over all devices. Default 0:
-        the maximum number whose scores take 64 MiB per device, but at most 1024
-        per device.
+        the number of questions whose scores take 64 MiB on each device, but at
+        least 1 and at most 1024 on each device.
       placement: how the parameters are distributed over the devices. Default:
         every device has a copy.
     """
@@ -120,13 +120,13 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
 
     Returns:
       For one question, `Records` of `Prediction`, best first. Equal scores are
-      ordered by entity id.
+      ordered by the id of the answer.
       For a list of questions, `Records` with one such `Records` per question.
 
     Raises:
-      QuestionError: a label is unknown, `?` is in another place, there are more
-        than `max_path_length` relations, `top` is below 1, or `exclude_own` or
-        `type_matching` is True in a question for relations.
+      QuestionError: a label is unknown; `?` is in another place; there are more
+        than `max_path_length` relations; `top` is below 1; or a question is for
+        relations and `exclude_own` or `type_matching` is True.
       NonFiniteError: a score is NaN or infinite.
     """
     question = validation.materialize(question)
@@ -182,7 +182,7 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
       tail comes before the head.
 
     Raises:
-      QuestionError: a label, side or split is unknown, a fact contains `?`, or
+      QuestionError: a label, side or split is unknown; a fact contains `?`; or
         a fact has more than `max_path_length` relations.
       NonFiniteError: a score is NaN or infinite.
     """

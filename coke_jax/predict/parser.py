@@ -176,7 +176,7 @@ class Parser:
     if unknown in relations and unknown not in self.vocabulary.relation_ids:
       raise questions.QuestionError(
         f'{shown}: {unknown!r} in the place of a relation: expected '
-        f'{unknown!r} in the place of an entity; `relations` predicts the '
+        f'{unknown!r} in the place of an entity. `relations` predicts the '
         'relations between two entities'
       )
     if len(relations) > self.max_path_length:
@@ -201,8 +201,8 @@ class Parser:
     if empty == [len(labels)]:
       place = 'the last one'
     raise questions.QuestionError(
-      f'{validation.short_labels(labels)}: {len(labels)} labels, {place} '
-      'empty: expected no empty label'
+      f'{validation.short_labels(labels)}: {len(labels)} labels, and {place} '
+      'is empty: expected no empty label'
     )
 
   def _entity(self, labels: questions.Labels, label: str, hints: bool) -> int:

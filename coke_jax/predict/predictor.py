@@ -85,7 +85,10 @@ class Predictor:
   def known(
     self, parsed: list[questions.Question], split: str
   ) -> entity_sets.EntitySets:
-    """Returns the known answers to B questions in train and a split."""
+    """Returns the answers to B questions that are known from train and a split.
+
+    See `known_facts.KnownAnswers.answers`.
+    """
     return self._known.answers(parsed, split)
 
   def ends(self, question: questions.Question) -> np.ndarray:

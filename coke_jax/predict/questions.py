@@ -104,7 +104,7 @@ def pad_tokens(
   Args:
     sequences: N sequences of at most `width` ids.
     pad_id: id of the token PAD.
-    width: K.
+    width: K, the number of tokens in a row.
 
   Returns:
     int32 [N, K].

@@ -109,8 +109,9 @@ class Records(list[Record]):
 
     Returns:
       A `pandas.DataFrame` with one row for each record. For a list of lists,
-      the first column, `question`, is the index of the inner list. Without
-      records, the table has the same columns and no rows.
+      the first column, `question`, is the index of the inner list. If there are
+      no records, the data frame has no rows, and the same columns if `kind` is
+      known.
 
     Raises:
       ImportError: pandas is not installed.

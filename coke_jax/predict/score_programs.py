@@ -1,9 +1,9 @@
-"""Functions that `scorer` runs, compiled for all devices.
+"""Makes the functions that `scorer` runs, compiled for all devices.
 
-Calls with equal arguments return the same function. So each function is
+Calls with equal arguments return the same function. So this function is
 compiled only once for all scorers of a model.
 
-Args of all functions:
+Args of all functions in this module:
   model: the encoder.
   placement: how the parameters are distributed over the devices.
 """
@@ -38,7 +38,8 @@ def top_k(
     logits, normalizer, finite = _logits(model, sharded, params, batch)
     if 'candidates' in batch:
       logits = jnp.where(batch['candidates'], logits, -jnp.inf)
-    score, entity = jax.lax.top_k(logits, k)  # ties ordered by id
+    # `top_k` orders equal scores by id.
+    score, entity = jax.lax.top_k(logits, k)
     return {'entity': entity, 'score': score - normalizer}, finite
 
   return device_call.DeviceCall(find, placement.params_axes(model))

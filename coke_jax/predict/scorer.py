@@ -17,7 +17,8 @@ from coke_jax.model import ensemble
 from coke_jax.predict import score_programs
 from coke_jax.shards import placement as placement_lib
 
-_SMALL_BATCHES = (8, 64)  # rows for each device
+# The numbers of rows for each device to which smaller batches are padded.
+_SMALL_BATCHES = (8, 64)
 _MIN_TOP_K = 16  # All smaller k share the program for this k.
 
 
@@ -165,7 +166,7 @@ class Scorer:
 
     Args:
       queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
-      answers: int32 [B, M], entity ids. Programs are compiled once per M.
+      answers: int32 [B, M], entity ids. Each distinct M needs its own program.
 
     Returns:
       float32 [B, M].

@@ -29,14 +29,14 @@ def materialize(given: Any) -> Any:
   """Converts arrays, data frames, series and generators to lists.
 
   Args:
-    given: an argument. The rows of an array or data frame are the items.
+    given: an argument. The rows of an array or data frame become the items.
 
   Returns:
-    A list, or the argument if it is of another kind.
+    The list. An argument of another kind is returned unchanged.
   """
   if isinstance(given, Sequence | Mapping | Set):
     return given
-  if hasattr(given, 'to_numpy'):  # pandas and similar libraries
+  if hasattr(given, 'to_numpy'):  # Data frames and series have it.
     given = given.to_numpy()
   if isinstance(given, np.ndarray):
     return given.tolist()
@@ -149,7 +149,7 @@ def check_relation_questions(
     type_matching: the argument of `Model.predict`.
 
   Raises:
-    questions.QuestionError: some questions are about entities, or
+    questions.QuestionError: some questions are about entities; or
       `exclude_own` or `type_matching` is True.
   """
   if not all_of_them:

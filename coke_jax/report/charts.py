@@ -52,11 +52,12 @@ def line_chart(
     lines: the lines. At least one of them has a value.
     x_label: the name of the horizontal axis.
     description: a text for readers who do not see the chart.
-    y_range: the interval that the vertical axis covers. Default: all values.
-    mark: the position of a dotted vertical line. Default: none.
+    y_range: the interval that the vertical axis covers. Default: from the
+      lowest to the highest value.
+    mark: the position of a dotted vertical line. Default: no line.
     note: a text beside the title.
     shape: a class of the style sheet: `wide`, `half` or `square`.
-    diagonal: whether to draw a diagonal. The horizontal axis is then from 0 to
+    diagonal: whether to draw a diagonal. The horizontal axis then covers 0 to
       1. Requires `y_range` (0, 1).
   """
   lines = [_thinned(line) for line in lines]

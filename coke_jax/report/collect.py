@@ -170,7 +170,7 @@ def _calibration(
   typed: str,
   exported: bool,
 ) -> content.Calibration | content.Missing:
-  """Measures the calibration on test, or on valid if it was fitted to test."""
+  """Measures a calibration on test. One fitted to test is measured on valid."""
   fitted = loaded.model.calibration
   if fitted is None:
     name = calibration_files.NAME
@@ -179,7 +179,7 @@ def _calibration(
       reason = f'{name} belongs to another checkpoint.'
     if exported:
       return content.Missing(
-        f'{reason} Run "coke calibrate" in the work folder, and export the '
+        f'{reason} Run "coke calibrate" with the work folder, and export the '
         'model again.'
       )
     return content.Missing(

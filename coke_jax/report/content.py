@@ -107,9 +107,10 @@ class SplitCounts:
     lines: the number of triples or paths.
     duplicates: the number of lines that repeat an earlier line.
     unseen: the number of lines with an entity that is not in train.
-    by_length: number of relations -> number of paths. Empty for triples.
-    deduction: the number of paths by deduction, see `data.paths`. None if it is
-      unknown.
+    by_length: a dict from the number of relations to the number of paths. Empty
+      for triples.
+    deduction: the number of paths whose target can be reached in the graph of
+      the training edges. None if it is unknown.
   """
 
   split: str
@@ -149,7 +150,7 @@ class Report:
     entities: the number of entities.
     relations: the number of relations.
     step: the step of the checkpoint.
-    epoch: the epoch of the checkpoint, if the log contains it.
+    epoch: the epoch of the checkpoint. None if the log does not contain it.
     test: the metrics of the test split, as in `results.json`.
     ranking: the ranks of the chosen split.
     curves: the numbers of `run_plots.curves`.
@@ -158,9 +159,9 @@ class Report:
     counts: the counts of each split.
     leaks: the triples whose answers can be copied from train.
     settings: all fields of the config.
-    versions: name -> version.
-    times: the name of each time -> the time as text.
-    names: label -> name, for labels that are shown with a name.
+    versions: a dict from the name of each version to the version as text.
+    times: a dict from the name of each time to the time as text.
+    names: a dict from labels to the names that are shown instead.
   """
 
   name: str

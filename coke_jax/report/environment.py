@@ -19,7 +19,7 @@ _LIBRARIES = ('jax', 'jaxlib', 'flax', 'numpy', 'scipy', 'scikit-learn')
 
 
 def versions(folder: str | os.PathLike[str], exported: bool) -> dict[str, str]:
-  """Returns the versions that made the run, and those that made the report."""
+  """Returns the coke_jax version of the run, and all versions of the report."""
   found = {}
   if exported:
     found['coke_jax of the export'] = export.written_by(folder)

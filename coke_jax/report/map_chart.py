@@ -30,13 +30,14 @@ def draw(numbers: dict[str, Any], title: markup.Markup) -> markup.Markup:
   size = np.maximum(np.ptp(places, axis=0).max(), np.finfo(np.float32).tiny)
   center = low + np.ptp(places, axis=0) / 2
 
-  def scaled(where: np.ndarray) -> np.ndarray:  # [..., 2], from 0 to 1
+  def scaled(where: np.ndarray) -> np.ndarray:
+    """Scales positions [..., 2] to the SVG, whose y axis points down."""
     inside = (where - center) / size * (1 - 2 * _MARGIN) + 0.5
     return np.stack([inside[..., 0], 1 - inside[..., 1]], axis=-1)
 
   styles = _styles(numbers)
   shapes = []
-  # Draw the largest groups last, on top of the others.
+  # Draw the largest groups last, on top of the smaller ones.
   for group in reversed(range(len(numbers['groups']))):
     some = np.round(scaled(places[groups == group]) * _SIZE).astype(int)
     commands = ''.join(f'M{x} {y}h.01' for x, y in some.tolist())
@@ -78,11 +79,11 @@ def draw(numbers: dict[str, Any], title: markup.Markup) -> markup.Markup:
 
 
 def _styles(numbers: dict[str, Any]) -> list[list[str]]:
-  """Returns the classes of the paths that draw each group.
+  """Returns the classes of the SVG elements that draw each group.
 
   The first groups are circles in the colours of the palette. The next groups
   are squares in the same colours. The inverse of a relation has the shape and
-  colour of the relation, but is hollow. A hollow shape is drawn by two paths.
+  colour of the relation, but is hollow. Two elements draw a hollow shape.
   """
   styles: list[list[str]] = []
   kinds = 0

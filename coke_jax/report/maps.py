@@ -16,7 +16,8 @@ from coke_jax.report import content
 # core.
 _MAX_POINTS = 500
 _MOST_TRIED = 20  # maximum number of entities or relations that are tried
-# A map with fewer groups shows little, and one with more is hard to read.
+# Suitable numbers of groups. A map with fewer groups shows little, and a map
+# with more groups is hard to read.
 _GROUPS = range(3, 13)
 
 Chosen = dict[str, map_selection.Selection | content.Missing]
@@ -77,7 +78,7 @@ def compute(
   Args:
     model: the model.
     chosen: the result of `choose`.
-    given: label -> name, for some of the labels.
+    given: a dict from some of the labels to names.
     seed: the seed of the t-SNE.
 
   Returns:
@@ -112,7 +113,7 @@ def _first(
 ) -> map_selection.Selection | content.Missing:
   """Selects the most frequent label whose map has a suitable number of groups.
 
-  If there is none, selects the most frequent label of which a map can be made.
+  If no map has such a number, selects the most frequent label that has a map.
 
   Args:
     select: selects the triples of a label.

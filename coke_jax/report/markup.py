@@ -70,8 +70,8 @@ def label(text: str, names: Mapping[str, str] | None = None) -> Markup:
   Args:
     text: the label of an entity or relation. A long label is cut, and its
       tooltip contains more of it.
-    names: label -> name. If there is a name, it is shown instead of the label,
-      and the tooltip contains the label.
+    names: a dict from labels to names. If the label has a name, the name is
+      shown instead, and the tooltip contains the label.
   """
   shown = (names or {}).get(text, text)
   title = text if shown != text else None

@@ -107,8 +107,8 @@ def hardest(report: content.Report) -> parts.Section:
   lead = (
     f'The {what} with the lowest {measure} in the {ranking.split} split, among '
     f'those with {ranking.fewest:,} or more queries. The examples are the '
-    'queries whose correct answers have the worst ranks. Entities that are '
-    'ranked before the answer are not known to be correct.'
+    'queries whose correct answers have the worst ranks. None of the entities '
+    'that are ranked before the answer is a known answer.'
   )
   return parts.section(
     anchor,
@@ -210,7 +210,7 @@ def _by_split(report: content.Report) -> dict[str, _Results]:
 
 
 def _tiles(about_paths: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-  """Yields the name and kind of each headline number, and its keys."""
+  """Yields the name, kind and keys in the results of each headline number."""
   if not about_paths:
     for key, column in metric_tables.METRICS.items():
       yield column.title, column.kind, ('both', key)
@@ -224,7 +224,7 @@ def _tiles(about_paths: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def _find(results: Any, keys: Sequence[str]) -> float | None:
-  """Returns a number of nested dictionaries, or None if it is missing."""
+  """Returns a number from nested dicts, or None if it is missing."""
   for key in keys:
     results = results.get(key, {})
   return None if isinstance(results, dict) else results

@@ -6,7 +6,7 @@ from typing import Any
 from coke_jax.report import markup, tables
 
 MOST_RELATIONS = 1000  # maximum number of rows of `by_relation`
-_FILTERED_ROWS = 15  # from this number on, a table has a field to filter rows
+_FILTERED_ROWS = 15  # minimum number of rows of a table that can be filtered
 
 METRICS = {
   'mrr': tables.Column('MRR', 'metric', bar=True),
@@ -40,7 +40,7 @@ def by_side(results: Mapping[str, dict[str, Any]]) -> markup.Markup:
   """Returns the metrics of heads, tails and both.
 
   Args:
-    results: split -> its results, as in `results.json`.
+    results: a dict from splits to their results, as in `results.json`.
   """
   return tables.table(
     [
@@ -86,7 +86,7 @@ def by_relation(
 
   Args:
     results: the results of a split, as in `results.json`.
-    names: label -> name, for some of the labels.
+    names: a dict from some of the labels to names.
   """
   found = sorted(
     results['by_relation'].items(), key=lambda item: -item[1]['queries']
@@ -105,7 +105,7 @@ def by_relation(
 
 
 def by_length(results: dict[str, Any], split: str) -> markup.Markup:
-  """Returns the metrics of all paths, by length, and by kind of reasoning.
+  """Returns the metrics of all paths, each length and each kind of reasoning.
 
   Args:
     results: the results of a split of paths, as in `results.json`.

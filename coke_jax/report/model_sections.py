@@ -61,7 +61,7 @@ def calibration(report: content.Report) -> parts.Section:
   thresholds = tables.table(
     [tables.Column('precision'), tables.Column('score', 'score')],
     [(f'{precision:.0%}', score) for precision, score in found.thresholds],
-    caption='Lowest score with a precision',
+    caption='Lowest score that reaches a precision',
   )
   if not found.bins:
     missing = content.Missing(
@@ -121,7 +121,8 @@ def maps(report: content.Report) -> parts.Section:
   """Returns the maps of contextual embeddings."""
   found = list(report.maps.values())
   if all(isinstance(one, content.Missing) for one in found):
-    found = found[:1]  # In most cases, both have the same reason.
+    # In most cases, both maps are missing for the same reason.
+    found = found[:1]
   return parts.section(
     'maps',
     'Maps of contextual embeddings',

@@ -15,10 +15,10 @@ from coke_jax.evaluate import ranks as ranks_lib
 from coke_jax.predict import known_facts, load, predictor, questions
 from coke_jax.report import content
 
-_MOST_HARD = 8  # maximum number of relations or paths
+_MOST_HARD = 8  # maximum number of hard relations or paths
 _FEWEST_QUERIES = 10  # minimum number of queries of a hard relation or path
-_EXAMPLES = 3  # maximum number of examples of a relation or path
-_BEFORE = 3  # of the entities before the answer, the maximum number to show
+_EXAMPLES = 3  # maximum number of examples of a hard relation or path
+_BEFORE = 3  # maximum number of shown entities that rank before an answer
 
 
 class _Draft(NamedTuple):
@@ -31,7 +31,7 @@ class _Draft(NamedTuple):
   better: int
 
 
-# Takes the index of a query. Returns the labels of its fact, and its question.
+# A function from the index of a query to its fact's labels and its question.
 _Describe = Callable[[int], tuple[tuple[str, ...], questions.Question]]
 
 
@@ -219,10 +219,10 @@ def _worst(
   """Returns the worst queries, at most one for each question.
 
   Args:
-    rows: the indices of the queries.
-    badness: float64 [N], higher is worse.
+    rows: the indices of the queries to choose from.
+    badness: float64 [N], a number for each query. A higher number is worse.
     ranks: the ranks of the N queries.
-    describe: returns the labels of the fact, and the question, of a query.
+    describe: returns the labels of a query's fact, and its question.
   """
   found: dict[Any, _Draft] = {}
   for row in rows[np.argsort(-badness[rows], kind='stable')].tolist():

@@ -11,7 +11,7 @@ _NOTHING = '\u2013'  # shown in cells without a value
 
 Value = str | float | None
 
-# Kind of a column -> format of its numbers.
+# The format of the numbers in each kind of column.
 _FORMATS = {
   'count': '{:,}',
   'metric': '{:.3f}',
@@ -56,7 +56,7 @@ def table(
     sortable: whether a click on a header sorts the rows.
     stacked: whether the cells of a row are below each other on narrow screens.
     sorted_by: the index of the column by which the rows are sorted, and
-      `ascending` or `descending`. Default: none.
+      `ascending` or `descending`. Default: by no column.
     filter_label: the label of a field that filters the rows. Default: no field.
   """
   head = [
@@ -135,7 +135,7 @@ def _header(column: Column, sortable: bool, order: str | None) -> markup.Markup:
 def _cell(
   column: Column, value: Value, index: int, stacked: bool
 ) -> markup.Markup:
-  """Returns a cell. A stacked cell has the title of its column."""
+  """Returns a cell. A stacked cell also contains the title of its column."""
   text = value if isinstance(value, str) else number(value, column.kind)
   classes = ['text' if column.kind == 'text' else 'number']
   share, sort_key = None, None

@@ -3,7 +3,8 @@
 import ipaddress
 import socket
 
-# Documentation addresses, to which the route is looked up. Nothing is sent.
+# Addresses that are reserved for documentation. Only the route to them is
+# looked up. Nothing is sent.
 _OUTSIDE = {socket.AF_INET: '192.0.2.1', socket.AF_INET6: '2001:db8::1'}
 _LOOPBACK = {4: '127.0.0.1', 6: '::1'}
 
@@ -51,6 +52,7 @@ def elsewhere(host: str, port: int) -> list[str]:
   Returns:
     No address if only this machine can connect. If the server is bound to all
     addresses, the name of this machine and its addresses in the network.
+    Otherwise, the address to which the server is bound.
   """
   if is_local(host):
     return []
@@ -58,7 +60,7 @@ def elsewhere(host: str, port: int) -> list[str]:
     return [url(host, port)]
   families = [socket.AF_INET]
   if ipaddress.ip_address(host).version == 6:
-    # The system also accepts IPv4 connections there, unless it is configured
+    # At `::`, the system also accepts IPv4 connections, unless it is configured
     # otherwise.
     families = [socket.AF_INET6, socket.AF_INET]
   names = [socket.gethostname(), *map(_own_address, families)]
@@ -66,7 +68,7 @@ def elsewhere(host: str, port: int) -> list[str]:
 
 
 def _own_address(family: socket.AddressFamily) -> str:
-  """Returns the address from which this machine reaches others, or ''."""
+  """Returns the address with which this machine connects to others, or ''."""
   try:
     with socket.socket(family, socket.SOCK_DGRAM) as found:
       # Connecting a datagram socket only chooses a route.

@@ -37,7 +37,7 @@ def build(
   Args:
     engine: runs the requests.
     hosts: the names that are accepted in the Host header. Default: all names.
-    token: the token that requests must contain. Default: none is needed.
+    token: the token that requests must contain. Default: no token is needed.
   """
   app = fastapi.FastAPI(
     title='coke_jax',

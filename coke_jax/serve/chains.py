@@ -23,14 +23,14 @@ _WIDTH = 32  # number of entities from which the next step of a chain starts
 # In each step, a trace keeps at most this number of paths of known facts, and
 # at most this number of other paths.
 _TRACED = 64
-# The number of most probable ends of a step that a trace tries besides the ends
-# of known facts.
+# Besides the ends of known facts, a trace tries this number of the most
+# probable ends of a step.
 _PREDICTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-  """Which answers to leave out. See `schemas.Ask` for the attributes."""
+  """The answers to leave out. See `schemas.Ask` for the attributes."""
 
   new_only: bool
   exclude_own: bool

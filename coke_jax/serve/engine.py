@@ -14,8 +14,8 @@ from coke_jax.serve import worker as worker_lib
 class Engine:
   """The current model, and a thread that runs requests with it.
 
-  A request uses one model from its start to its end. So a model can be
-  replaced at any time.
+  A request uses one model from its start to its end. So the current model can
+  be replaced at any time.
 
   Attributes:
     limits: the limits of all requests.
@@ -53,7 +53,7 @@ class Engine:
     function: Callable[[Sequence[Any]], Sequence[Any]],
     items: Sequence[Any],
   ) -> list[Any]:
-    """Runs items, in a batch with the items of requests that have an equal key.
+    """Runs items together with those of other requests with an equal key.
 
     Args:
       served: the model.
@@ -80,8 +80,8 @@ class Engine:
 
     Args:
       served: the model.
-      function: called with a model that lets other requests run between its
-        batches.
+      function: the function. It receives a model that lets other requests run
+        between its batches.
 
     Raises:
       limits.BusyError: too many jobs are waiting.

@@ -40,7 +40,7 @@ _HEADERS = (
 
 
 class Guard:
-  """A layer around an application."""
+  """A layer around an application, which checks and counts the requests."""
 
   def __init__(
     self,
@@ -57,12 +57,15 @@ class Guard:
 
     Args:
       app: the application.
-      limits: limits of the size of the body, and of the time for each part.
+      limits: limits for the size of a body, and for the time in which each part
+        of a body must arrive.
       metrics: counts the requests.
-      paths: the paths that are counted separately.
+      paths: the paths that are counted separately. All others are counted as
+        `other`.
       open_paths: the paths that need no token.
-      hosts: the names that are accepted in the Host header. Empty: all names.
-      token: the token that requests must contain. Empty: none is needed.
+      hosts: the names that are accepted in the Host header. Empty if all names
+        are accepted.
+      token: the token that requests must contain. Empty if none is needed.
     """
     self._app = app
     self._limits = limits

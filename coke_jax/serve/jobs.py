@@ -1,7 +1,7 @@
 """Answers requests that need several batches on the devices.
 
-Every function takes a model from `Served.pausing`. The results consist of types
-that JSON has.
+Every function takes a model from `Served.pausing`. The results can be written
+as JSON.
 """
 
 import dataclasses
@@ -87,12 +87,13 @@ def contextual_map(served: served_lib.Served, entity: int) -> dict[str, Any]:
 
   The model encodes the facts of train that contain the entity. The hidden
   states at the entity are mapped to their first two principal components. If
-  there are more than 500 facts, 500 of them are used, at equal distances in the
+  there are more than 500 facts, 500 of them are used, evenly spaced in the
   list.
 
   Returns:
-    `points`, with the coordinates and the fact of each, and `explained`, the
-    share of the variance in each component.
+    A dict. `points` contains the coordinates and the fact of each point, and
+    the side of the entity. `explained` contains the share of the variance in
+    each component.
   """
   facts = served.neighborhood.facts
   rows = served.neighborhood.rows(entity)
@@ -127,7 +128,12 @@ def contextual_map(served: served_lib.Served, entity: int) -> dict[str, Any]:
 def _principal_components(
   states: np.ndarray,
 ) -> tuple[np.ndarray, list[float]]:
-  """Returns two principal components [N, 2] and their shares of variance."""
+  """Maps N states to their first two principal components.
+
+  Returns:
+    The coordinates: float64 [N, 2].
+    The share of the variance in each component.
+  """
   centered = states - states.mean(axis=0)
   left, values, right = np.linalg.svd(centered, full_matrices=False)
   # A component has two possible signs. Its largest weight becomes positive.

@@ -415,10 +415,10 @@ BAD = {
   ' e03\tlikes\t?': "unknown entity ' e03'",
   'e03\tlikes\t? ': 'at one end',
   '"e03"\tlikes\t?': 'unknown entity',
-  'e03\tlikes\t?\t': '4 labels, the last one empty',
+  'e03\tlikes\t?\t': '4 labels, and the last one is empty',
   'e03 likes ?': 'expected an entity',
   '': 'expected an entity',
-  '\t\t': 'label 1 empty',
+  '\t\t': 'label 1 is empty',
   '# comment': 'expected an entity',
 }
 

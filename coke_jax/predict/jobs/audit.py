@@ -32,8 +32,9 @@ from coke_jax.predict import (
 )
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Chosen with planted errors on CoDEx-S. With 0, few errors in which an entity
-# has the wrong type are found. With 1, few errors of other kinds are found.
+# The factor of the third term of the score, chosen with planted errors on
+# CoDEx-S. With 0, few errors in which an entity has the wrong type are found.
+# With 1, few errors of other kinds are found.
 _WEIGHT_OF_RARITY = 0.5
 
 
@@ -43,7 +44,7 @@ class Suspicion:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the mean of the scores of head and tail, see the module.
+    score: the mean of the scores of head and tail. The module defines them.
     tail_rank: the filtered rank of the tail among all entities.
     head_rank: the filtered rank of the head among all entities.
     expected_tails: the best tails that are not known, best first. The head of
@@ -68,7 +69,7 @@ class Judge:
 
   Attributes:
     predictor: predicts with the model. It has the data set of the audit.
-    facts: bool [T], the rows of `facts.known(data).triples` to score.
+    facts: bool [T], whether to score each row of `facts.known(data).triples`.
   """
 
   predictor: predictor.Predictor
@@ -117,7 +118,8 @@ def audit(
     chosen &= np.isin(facts.triples[:, ::2], entities).any(axis=1)
   score = np.full(len(chosen), np.inf, dtype=np.float32)
   judges = tuple(judges)
-  judge = np.full(len(chosen), len(judges))  # of each fact
+  # The index of each fact's judge in `predictors`. The last one is `predictor`.
+  judge = np.full(len(chosen), len(judges))
   for number, other in enumerate(judges):
     judge[other.facts] = number
   predictors = [*(other.predictor for other in judges), predictor]
@@ -146,13 +148,13 @@ def plausibility(
 
   Args:
     predictor: predicts with the model.
-    facts: T facts, which are the known answers to all questions.
-    chosen: bool [T], the facts to score.
+    facts: T facts. They define the known answers to all questions.
+    chosen: bool [T], whether to score each fact.
     progress: whether to show a progress bar.
 
   Returns:
-    float32 [T, 2], the scores of tail and head, see the module. Rows of facts
-    that are not chosen contain no valid scores.
+    float32 [T, 2], the scores of tail and head. The module defines them. Rows
+    of facts that are not chosen contain no valid scores.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -190,8 +192,8 @@ def _rarity(asked: facts_lib.Questions, num_relations: int) -> np.ndarray:
   relation = np.repeat(asked.relation, counts)
   facts = np.bincount(relation, minlength=num_relations)
   single = np.bincount(relation[number == 1], minlength=num_relations)
-  # Adding 1 and 2 keeps the share of a relation with few facts away from 0 and
-  # 1.
+  # For a relation with few facts, adding 1 and 2 keeps the share away from 0
+  # and from 1.
   share = (single + 1) / (facts + 2)
   rarity = _WEIGHT_OF_RARITY * np.log(share[relation])
   return np.where(number == 1, rarity, np.log(number))

@@ -23,11 +23,12 @@ from coke_jax.predict.jobs import facts as facts_lib
 # The precisions for which thresholds of the score are shown.
 PRECISIONS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
-# Only the number of scores in each bin is kept, so the memory does not depend
-# on the number of candidates.
+# The scores from -50 to 22 are counted in bins of width 1 / 64. Only the number
+# of scores in each bin is kept, so the memory does not depend on the number of
+# candidates.
 _LOWEST = -50.0
 _WIDTH = 1 / 64
-_BINS = 4608  # up to a score of 22
+_BINS = 4608
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Calibration:
     """Converts scores to calibrated probabilities.
 
     Args:
-      scores: floats of any shape, the scores that the module describes, such as
-        `NewFact.score`.
+      scores: floats of any shape: scores as the module describes them, for
+        example `NewFact.score`.
 
     Returns:
       float64 with the shape of `scores`.
@@ -117,8 +118,8 @@ def fit(predictor: predictor.Predictor, split: str) -> Calibration:
       f'split {split!r}: all facts are in train: expected a split with facts '
       'that are not in train'
     )
-  # Only imported here, because the import takes a tenth of the time in which
-  # `coke` starts.
+  # Imported here, because the import takes a tenth of the time that `coke`
+  # needs to start.
   import scipy.optimize
 
   fitted = scipy.optimize.isotonic_regression(

@@ -1,11 +1,11 @@
-"""Finds the most plausible facts that no split contains.
+"""Finds the most plausible facts that are not known.
 
 The probabilities of all answers to a question have the sum 1. If a question has
 n correct answers, each of them can only have a probability of about 1 / n. So
 facts are ordered by their probability, multiplied by the number of known
-answers to the question. On CoDEx-S, 95 of the first 100 facts are in the valid
-or test split. If the facts are ordered by probability instead, only 60 of the
-first 100 are in these splits.
+answers to the question. On CoDEx-S, with only the facts of train known, 95 of
+the first 100 facts are in the valid or test split. If the facts are ordered by
+probability instead, only 60 of the first 100 are in these splits.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ class NewFact:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the logarithm of `probability` times `known_tails`. If `known_tails`
-      is 0, the second factor is instead the probability that the head has an
-      unknown tail, see `PlausibleEntities.heads`. With `type_matching=False`,
-      it is then 1.
+    score: the logarithm of the product of `probability` and `known_tails`. If
+      `known_tails` is 0, the second factor is instead the probability that the
+      head has an unknown tail, see `PlausibleEntities.heads`. In this case, the
+      factor is 1 with `type_matching=False`.
     probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
@@ -89,7 +89,7 @@ def discover(
   type_matching: bool,
   progress: bool = False,
 ) -> records.Records[NewFact]:
-  """Finds the most plausible facts that some splits do not contain.
+  """Finds the most plausible facts that none of the given splits contains.
 
   For each head and relation, the tails are scored once. Facts from an entity to
   itself are left out if the relation has no known fact of this kind. The memory
@@ -98,9 +98,10 @@ def discover(
   Args:
     predictor: predicts with the model.
     top: the maximum number of facts.
-    relations: the relations. None: all relations except the inverse relations
-      of path data.
-    per_head: the maximum number of facts with the same head, or None.
+    relations: the relations, or None for all relations except the inverse
+      relations of path data.
+    per_head: the maximum number of facts with the same head, or None for no
+      limit.
     splits: the splits whose facts count as known. Facts of train always count.
     type_matching: whether heads and tails are limited to the entities of
       `plausible_entities`.
@@ -123,8 +124,8 @@ def discover(
       facts, data.vocabulary.num_entities, data.vocabulary.num_relations
     )
   best = _Best(
-    # Twice as many facts as requested, because up to half of them may be
-    # removed as equivalent to better facts.
+    # Twice as many facts as requested are kept, because up to half of them may
+    # be removed as equivalent to better facts.
     2 * top,
     2 * top if per_head is None else per_head,
     np.zeros((0, 3), np.int32),

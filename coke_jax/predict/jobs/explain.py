@@ -41,12 +41,12 @@ class Path:
 
 @dataclasses.dataclass(frozen=True)
 class SimilarFact:
-  """A known fact with the relation of the explained fact and similar entities.
+  """A known fact with the explained fact's relation, and similar entities.
 
   Attributes:
     fact: the labels of head, relation and tail.
-    similarity: the mean of two cosines of static embeddings: between the heads,
-      and between the tails, of this fact and the explained fact.
+    similarity: the mean of two cosines of static embeddings. One is between the
+      heads of this fact and the explained fact, the other between their tails.
   """
 
   fact: Triple
@@ -127,7 +127,8 @@ class Explainer:
     )
     scores, products = self._scores(paths)
     # Paths that are scored as a whole have equal scores if their relations are
-    # equal. Paths with equal scores are ordered by the product of their steps.
+    # equal. Paths with equal scores are ordered by the product of the
+    # probabilities of their steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))
@@ -176,7 +177,7 @@ class Explainer:
     return found, products
 
   def _relations(self, path: path_search.Path) -> tuple[int, ...] | None:
-    """Returns the relations of a path, or None if it cannot be one query."""
+    """Returns a path's relations, or None if the path cannot be one query."""
     inverse = getattr(self._predictor.data, 'inverse', None)
     if len(path) > self._max_path_length or inverse is None:
       return None

@@ -173,7 +173,7 @@ def to_queries(
   vocabulary: vocabulary_lib.Vocabulary,
   width: int,
 ) -> queries_lib.Queries:
-  """Converts questions with one relation to queries without answers.
+  """Converts questions with one relation each to queries without answers.
 
   Args:
     relation: integers [B], relation indices.
@@ -218,8 +218,8 @@ def score(
     progress: a progress bar that counts questions.
 
   Yields:
-    Pairs: the slice of the questions that are in a batch, and float32 [B, V],
-    the log-probabilities of all entities. The caller may change this array.
+    Pairs of the slice of the questions in a batch, and the log-probabilities
+    of all entities, float32 [B, V]. The caller may change this array.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -228,7 +228,7 @@ def score(
   for start in range(0, len(relation), scorer.batch_size):
     rows = slice(start, min(start + scorer.batch_size, len(relation)))
     queries = to_queries(relation[rows], entity[rows], side, vocabulary, width)
-    # A copy, because arrays from a device are read-only.
+    # This is a copy, because arrays from a device are read-only.
     yield rows, np.array(scorer.log_probabilities(queries))
     if progress is not None:
       progress.update(rows.stop - rows.start)
@@ -256,8 +256,8 @@ def score_answers(
   """
   scores = np.empty(len(asked.answers), np.float32)
   counts = np.diff(asked.indptr)
-  # Most questions have few answers. For these, only the scores of the answers
-  # are copied from the devices, not the scores of all entities.
+  # Most questions have few answers. For these questions, only the scores of the
+  # answers are copied from the devices, not the scores of all entities.
   few = counts <= FEW_ANSWERS
   width: int = scorer.model.max_length
   for start in range(0, int(few.sum()), scorer.batch_size):

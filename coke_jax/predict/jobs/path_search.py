@@ -118,7 +118,7 @@ def find(
 
   Returns:
     The paths: first all paths of one fact, then of two facts, then of three.
-    Whether these are all paths. False if a limit was reached.
+    Whether all paths were found. False if a limit was reached.
   """
   if head == tail:
     return [], True
@@ -144,7 +144,7 @@ def _middles(
   Returns:
     Tuples of zero, one or two entities, shortest first. Tuples of equal length
     are ordered by the number of edges of their entities.
-    Whether these are all tuples. False if a limit was reached.
+    Whether all tuples were found. False if a limit was reached.
   """
   ends = np.array([head, tail])
   after = np.setdiff1d(graph.neighbors(head), ends)
@@ -165,7 +165,8 @@ def _middles(
     pairs = pairs[:, ::-1]
   size = graph.degree(pairs[:, 0]) + graph.degree(pairs[:, 1])
   pairs = pairs[np.argsort(size, kind='stable')]
-  # Nearly every pair is on a path, so twice as many pairs as paths are enough.
+  # Nearly every pair is on a path, so 2 * MAX_PATHS pairs are enough to find
+  # MAX_PATHS paths.
   complete = len(used) == len(near) and len(pairs) <= 2 * MAX_PATHS
   found += [(first, last) for first, last in pairs[: 2 * MAX_PATHS].tolist()]
   return found, complete

@@ -24,7 +24,7 @@ from coke_jax.predict.jobs import facts as facts_lib
 # An entity is expected to have a role if at least this share of the entities
 # with one of its other roles have it. With .9, 95 of the first 100 new facts of
 # CoDEx-S are in valid or test, as many as if no entity were expected to have a
-# role. With .5, there are only 89.
+# role. With .5, only 89 of them are.
 _EXPECTED = 0.9
 # A role is single-valued if at most the share _EXCEPTIONS of its entities have
 # it in more than one fact. A role of fewer than _LEAST_ENTITIES entities is
@@ -56,22 +56,23 @@ class PlausibleEntities:
     )
     has = self._counts.copy()
     has.data[:] = 1
-    self._both = (has.T @ has).toarray()  # [2 R, 2 R]
+    # The number of entities that have both roles of a pair: int64 [2 R, 2 R].
+    self._both = (has.T @ has).toarray()
 
   def heads(self, relation: int) -> np.ndarray:
     """Returns which entities can be heads of new facts of a relation.
 
     Returns:
-      float64 [V]. If the role is not single-valued, the value is 1 for known
-      heads and 0 for other entities. If it is single-valued, the value is an
-      estimate of the probability that the entity is the head of an unknown
-      fact. It is 0 for known heads and for entities that are not expected to be
-      heads.
+      float64 [V]. If the role of the heads is not single-valued, the value is 1
+      for known heads and 0 for other entities. If the role is single-valued,
+      the value is an estimate of the probability that the entity is the head of
+      an unknown fact. It is then 0 for known heads and for entities that are
+      not expected to be heads.
     """
     return self._possible(2 * relation)
 
   def of_heads(self, triples: np.ndarray) -> np.ndarray:
-    """Returns the values of `heads` for N triples: float64 [N]."""
+    """Returns the values of `heads` for the heads of N triples: float64 [N]."""
     values = np.ones(len(triples))
     for relation in np.unique(triples[:, 1]).tolist():
       rows = triples[:, 1] == relation

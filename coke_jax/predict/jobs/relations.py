@@ -1,12 +1,13 @@
 """Predicts the relations between two entities.
 
 The models are trained to predict entities, not relations. So the score of a
-relation is the sum of two log-probabilities: of the tail, given head and
-relation, and of the head, given relation and tail. To each log-probability, the
-logarithm of the number of known answers to its question is added, because n
-answers share the probability of 1. On the valid split of CoDEx-S, the correct
-relation has the highest score for 96 % of the facts. Without these logarithms,
-it has the highest score for only 62 % of the facts.
+relation is the sum of two log-probabilities. One is that of the tail, given
+head and relation. The other is that of the head, given relation and tail. To
+each log-probability, the logarithm of the number of known answers to its
+question is added, because n answers share the probability of 1. On the valid
+split of CoDEx-S, the correct relation has the highest score for 96 % of the
+facts. Without these logarithms, it has the highest score for only 62 % of the
+facts.
 """
 
 from collections.abc import Sequence
@@ -101,7 +102,7 @@ class _Directed:
     """Counts the known answers to the questions with each relation.
 
     Args:
-      entities: integers [N], the known entity of the questions.
+      entities: integers [N], the known entities. Each has R questions.
       side: the side of the answers, `head` or `tail`.
 
     Returns:
