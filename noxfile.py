@@ -1,4 +1,7 @@
-"""Runs the tests with supported versions. `nox -s newest` runs one session."""
+"""Runs the tests with the newest and with Colab's versions of dependencies.
+
+`nox -s newest` runs only the session `newest`.
+"""
 
 import nox
 
