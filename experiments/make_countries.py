@@ -92,7 +92,7 @@ BROKEN_PROVINCES = {
     'Manicaland',
     'Mashonaland Central',
   ),
-  ('ZWE', 'Mashonaland'): (),  # cut off from 'Mashonaland West'
+  ('ZWE', 'Mashonaland'): (),  # only a part of 'Mashonaland West'
 }
 NO_COMMON_BORDER = {
   frozenset({'BTN', 'MMR'}): 'no common land border',

@@ -124,7 +124,7 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
 def _in_process(
   options: argparse.Namespace, devices: int, kind: str
 ) -> dict[str, int]:
-  """Measures in a new process. Returns its growth by phase, in bytes."""
+  """Measures in a new process. Returns bytes of memory growth by phase."""
   flags = f'--xla_force_host_platform_device_count={devices}'
   done = subprocess.run(
     [

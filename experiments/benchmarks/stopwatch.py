@@ -79,8 +79,9 @@ class Steps:
 class Stopwatch:
   """Times training steps, separately for each sequence length.
 
-  Batches of paths have several lengths. The time of an epoch is the sum of the
-  times by length, weighted by the number of batches.
+  A round is one measurement, which times some steps of each length. Batches of
+  paths have several lengths. The time of an epoch is the sum over the lengths:
+  the number of batches times the seconds of a step.
 
   Attributes:
     batches: the number of batches of an epoch, by length.

@@ -3,7 +3,7 @@
     python -m experiments.paper.contextual_maps --budget=cpu
 
 Draws the paper's two t-SNE maps with the FB15k model of link_prediction.py. The
-first shows the film The King's Speech in all its training triples, coloured by
+first shows the film The King's Speech in its training triples, coloured by
 relation. The second shows the relations between films and directors, coloured
 by director. The paper prints no numbers for these maps. The script measures two
 observations of the paper: hidden states cluster by relation or director, and

@@ -497,7 +497,8 @@ def test_ambiguous_split_files_are_errors(tmp_path, split, names):
 
 # ----------------------------------------------------------------- property
 
-# Labels have all characters except the line end, the delimiter and surrogates.
+# A label can have any character except the line end, the delimiter and
+# surrogates.
 # No label ends with a carriage return, because CR and a following LF would
 # count as the line end. No label starts with U+FEFF, which is a byte-order mark
 # at the start of a file.
