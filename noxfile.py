@@ -1,12 +1,15 @@
-"""Runs the tests with supported versions. `nox -s newest` runs one session."""
+"""Runs the tests with the newest and with Colab's versions of dependencies.
+
+`nox -s newest` runs only the session `newest`.
+"""
 
 import nox
 
 nox.options.sessions = ['newest', 'colab']
 nox.options.reuse_existing_virtualenvs = True
 
-# The versions that Google Colab ships. A notebook on Colab must not upgrade
-# jax.
+# The versions that Google Colab ships. They are tested, because a notebook on
+# Colab must not upgrade jax.
 COLAB = (
   'jax==0.7.2',
   'jaxlib==0.7.2',

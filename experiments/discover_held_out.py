@@ -6,11 +6,12 @@
 Trains on the train split. If the work folder contains the finished run, the run
 is not repeated. Without --config, the work folder must contain a trained model.
 Then finds the most plausible facts that are not in train, and prints the share
-of the first 100 and of the first 1,000 that are in valid or test. Every other
-fact counts as wrong, although some of them are correct and only missing in the
-graph. `random` is the share if the facts were drawn at random from all facts
-with a known head and a known tail of their relation. With seed 0 and
-`model.num_members = 1`, the shares are .95 and .781, and `random` is .0067.
+of the first 100 and of the first 1,000 that are in valid or test. All other
+facts count as wrong, although some of them are correct and only missing in the
+graph. `random` is the share that is expected if facts are drawn at random. Only
+heads and tails of a relation in train are then drawn for this relation. With
+the command above, seed 0 and `model.num_members = 1`, the shares are .95 and
+.781, and `random` is .0067.
 
 With --peer=ComplEx, that model of PyKEEN is trained on the same split for some
 minutes, see `experiments.benchmarks.peers`. Then the shares are also computed
@@ -41,13 +42,14 @@ def measure(
   Args:
     model: a model that was trained on the train split of a graph.
     numbers: for each number N, the share of the first N facts is computed.
-    any_type: whether heads and tails can be entities that are no head or tail
-      of the relation in train.
+    any_type: whether any entity can be a head or tail. Otherwise, a head must
+      be a head of the relation in train, and a tail must be a tail of it.
 
   Returns:
     `held_out`, the number of facts that are in valid or test, but not in train;
-    `random`, see the module; `first_N` for each number N, the share among the
-    first N facts. If there are fewer than N facts, the share of all facts.
+    `random`, see the module; `first_N` for each number N, the share of the
+    first N facts. If there are fewer than N facts, `first_N` is the share of
+    all of them.
   """
   graph = model.data
   assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
@@ -162,9 +164,9 @@ def measure_peer(
 def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
   """Returns the number of facts that could be found.
 
-  These are the facts that are not in train and consist of a head and a tail of
-  their relation in train, or of any entities with `any_type`. Facts from an
-  entity to itself only count if train has such facts of their relation.
+  Such a fact is not in train. Its head is a head of the relation in train, and
+  its tail is a tail of it; with `any_type`, both can be any entity. A fact from
+  an entity to itself only counts if train has such a fact of the relation.
   """
   total = 0
   for relation in np.unique(graph.train[:, 1]):

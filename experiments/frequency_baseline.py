@@ -96,7 +96,7 @@ def _rank(
 
 
 def main() -> None:
-  """Prints the table and writes the results to --out."""
+  """Prints the table. Writes the results to --out if it is given."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

@@ -23,7 +23,8 @@ from typing import Any
 
 PACKAGE = 'countryinfo'
 SPLITS = ('train', 'valid', 'test')
-# Names of ISO 639 and ISO 4217 codes, and the template of README.md.
+# The folder of the names of ISO 639 and ISO 4217 codes, and of the template of
+# README.md.
 TABLES = pathlib.Path(__file__).resolve().parent / 'countries'
 # Valid and test each contain this share of those triples that can be held out.
 HELD_OUT_SHARE = 0.12
@@ -46,7 +47,8 @@ RELATIONS = {
 }
 
 # Entities that share a name get a suffix. The exception is the entity whose
-# kind is first in this list, if no other entity with the name has that kind.
+# kind comes first in this list, unless another entity of the same name has the
+# same kind.
 KINDS = (
   'region',
   'subregion',
@@ -74,7 +76,8 @@ COUNTRY_NAMES = {
 
 # Obvious errors of the source and their corrections.
 DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
-PROVINCES_OF_ANOTHER = {  # country -> owner of the list in its record
+# Maps a country to the country whose provinces its record lists.
+PROVINCES_OF_ANOTHER = {
   'COD': 'COG',
   'COG': 'COD',
   'IOT': 'VGB',
@@ -89,7 +92,7 @@ BROKEN_PROVINCES = {
     'Manicaland',
     'Mashonaland Central',
   ),
-  ('ZWE', 'Mashonaland'): (),  # cut off: West is missing
+  ('ZWE', 'Mashonaland'): (),  # only a part of 'Mashonaland West'
 }
 NO_COMMON_BORDER = {
   frozenset({'BTN', 'MMR'}): 'no common land border',
@@ -108,8 +111,8 @@ class Entity:
   Attributes:
     kind: one of KINDS.
     name: the label, if no other entity has this name.
-    owner: for a city or province the name of its country, because equal names
-      in two countries are two entities; else empty.
+    owner: for a city or province, the name of its country, because places of
+      the same name in two countries are two entities; otherwise empty.
   """
 
   kind: str
@@ -134,7 +137,7 @@ class Report:
 
 
 def main() -> None:
-  """Writes the folder."""
+  """Writes the files of the graph."""
   parser = argparse.ArgumentParser(
     description=(
       'Write train.txt, valid.txt, test.txt and README.md of the small graph '
@@ -216,14 +219,14 @@ def texts(value: Any) -> list[str]:
 
 
 def clean(text: str) -> str:
-  """Removes HTML entities, odd spaces and invisible characters."""
+  """Decodes HTML entities; removes extra spaces and invisible characters."""
   text = unicodedata.normalize('NFC', html.unescape(text))
   text = ' '.join(text.split())
   return ''.join(c for c in text if unicodedata.category(c)[0] != 'C')
 
 
 def read_names(path: pathlib.Path) -> dict[str, str]:
-  """Reads the English names of codes, with lines like `en English`."""
+  """Reads the English names of codes from lines like `en English`."""
   lines = path.read_text(encoding='utf-8').splitlines()
   return dict(line.split(' ', 1) for line in lines)
 
@@ -278,7 +281,7 @@ def all_facts(
 def border_facts(
   code: str, countries: dict[str, dict[str, Any]], report: Report
 ) -> Iterator[Fact]:
-  """Yields the borders of one country as in the source."""
+  """Yields the borders in the record of one country, except wrong ones."""
   shorter = {record['ISO']['alpha2']: c for c, record in countries.items()}
   name = countries[code]['name']
   for neighbour in texts(countries[code].get('borders')):
@@ -356,7 +359,7 @@ def without_accents(text: str) -> str:
 
 
 def offset(zone: str) -> str:
-  """Spells `UTC`, `UTC+4` and a minus sign uniformly: `UTC-04:00`."""
+  """Spells an offset like `UTC-04:00`, with minutes and an ASCII sign."""
   zone = zone.replace('\N{MINUS SIGN}', '-')
   if zone == 'UTC':
     return 'UTC+00:00'

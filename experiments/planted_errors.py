@@ -5,11 +5,11 @@
 
 Replaces the head or tail of 2 % of the training triples by another entity. The
 new triples are in no split. Then trains on the result, and audits the training
-triples. Prints the share of planted errors among the first 2 % of the facts of
-`audit`. In a random order, this share would be .02. With seed 0 and the command
-above, it is .64. With --same-type, a new head must be a head of the relation in
-train, and a new tail must be a tail of the relation in train. Then the share is
-.17.
+triples. `audit` sorts them, the least plausible first. Prints the share of
+planted errors in the first 2 % of this list. In a random order, this share
+would be .02. With seed 0 and the command above, it is .64. With --same-type, a
+new head must be a head of the relation in train, and a new tail must be a tail
+of the relation in train. Then the share is .17.
 
 With --folds=5, five more models are trained, and every fact is scored with a
 model that was trained without it. Then the share for this audit is printed,

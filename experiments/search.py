@@ -4,10 +4,11 @@
       --set model.input_dropout=0.3..0.7 --set train.batch_size=128,256 \
       --set train.learning_rate=5e-4..5e-3@log --trials=20 --rungs=3
 
-Each trial is a training with one choice of values in its own work folder below
-`--out`. Without `--trials`, every combination of listed values is one trial.
-With `--rungs=3`, a trial consists of up to three trainings, called rungs. They
-have a ninth, a third and all of the config's epochs. A trial reaches the next
+Each trial trains with one choice of values. Without `--trials`, every
+combination of listed values is one trial. Each training has its own work folder
+below `--out`. Without `--rungs`, a trial consists of one training. With
+`--rungs=3`, it consists of up to three trainings, called rungs. The rungs have
+a ninth, a third and all of the config's epochs. A trial reaches the next
 rung only if its valid metric is among the best third of the current rung
 (asynchronous successive halving, Li et al. 2020). The test split is not used.
 
@@ -39,7 +40,7 @@ from experiments.paper import options as options_lib
 # Metrics of the valid split. Trials are sorted by the first metric in this list
 # that their task has.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
-# Several trainings can share a GPU.
+# With this variable, several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
 
@@ -48,9 +49,9 @@ class TrainingFailedError(RuntimeError):
 
 
 def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
-  """Trains with the chosen settings, or continues this training.
+  """Trains with the chosen settings in a new process.
 
-  The training runs in a new process.
+  If `folder` contains an interrupted training, it is continued.
 
   Raises:
     TrainingFailedError: the training ended with an error.
@@ -90,7 +91,8 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
     for line in workdir.Workdir(folder).metrics().read()
     if line['kind'] == 'valid' and line['step'] == kept
   )
-  measured = line.get('both', line)  # metrics of heads and tails, for triples
+  # For triples, `both` has the metrics over heads and tails together.
+  measured = line.get('both', line)
   return {
     'step': kept,
     'epoch': line['epoch'],
@@ -255,9 +257,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     help=f'values to try: {search_space.FORMS}; may be repeated',
   )
   positive = options_lib.positive
-  add('--trials', type=positive, help='default: all combinations')
-  add('--rungs', type=positive, default=1, help='default: 1, no halving')
-  add('--reduction', type=positive, default=3, help='default: 3')
+  add(
+    '--trials',
+    type=positive,
+    help='number of trials; default: all combinations',
+  )
+  add(
+    '--rungs',
+    type=positive,
+    default=1,
+    help='maximum number of trainings of a trial; default: 1',
+  )
+  add(
+    '--reduction',
+    type=positive,
+    default=3,
+    help='factor from the epochs of a rung to those of the next; default: 3',
+  )
   add(
     '--parallel',
     type=positive,
@@ -273,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   except ValueError as error:
     parser.error(str(error))
   if given.rungs > 1 and 'train.num_epochs' in space:
-    parser.error('--rungs varies train.num_epochs: expected no --set for it')
+    parser.error('--set train.num_epochs cannot be used with --rungs')
   optuna.logging.set_verbosity(optuna.logging.WARNING)
   _run(study, space, given)
   tried = summarize(study)
@@ -285,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if 'failed' in trial.user_attrs
   ]
   if failed:
-    sys.exit('error: not trained, see ' + ', '.join(failed))
+    sys.exit('error: some trainings failed: see ' + ', '.join(failed))
 
 
 def _run(

@@ -12,9 +12,9 @@ import pytest
 # COKE_DATA_DIR is read before any test runs, because some tests change it.
 DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
-# The programs run so briefly that compilation takes most of the time. The older
-# code generator for fused operations and one LLVM module per program halve the
-# time of the compilation.
+# The JAX programs of the tests run so briefly that compilation takes most of
+# the time. The older code generator for fused operations and one LLVM module
+# per program halve the time of the compilation.
 FAST_COMPILATION = (
   '--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1'
 )
@@ -23,8 +23,8 @@ FAST_COMPILATION = (
 def pytest_configure(config):
   """Makes tests fast, and forbids implicit broadcasting.
 
-  Programs that several tests or processes compile are compiled once. JAX raises
-  an error for operands of different ranks. Programs and their caches are many
+  A program that several tests or processes need is compiled once. JAX raises an
+  error for operands of different ranks. Programs and their caches are many
   objects that live long, so garbage is collected rarely.
   """
   gc.set_threshold(100_000, 50, 1000)
@@ -56,10 +56,10 @@ def accepted_by_xla(flags: str) -> bool:
 
 @pytest.fixture(scope='session')
 def benchmark_folder():
-  """Returns a function: name of a real data set -> `$COKE_DATA_DIR/<name>`.
+  """Returns a function that returns the folder of a real data set by its name.
 
-  The function skips the test if the variable is not set or the folder is
-  missing.
+  The folder is `$COKE_DATA_DIR/<name>`. The function skips the test if the
+  variable is not set or the folder is missing.
   """
 
   def folder(name: str) -> pathlib.Path:

@@ -4,8 +4,8 @@
     python -m experiments.benchmarks.scaling --entities 4600000 --width 128
 
 docs/guides/scaling.md explains the formulas. For models whose parameters are
-mostly embeddings, the error of the memory is at most a tenth. Times are
-estimated from a share of the published rates.
+mostly embeddings, the error of the memory is at most a tenth. Times assume that
+a machine reaches a fixed share of its published rates.
 
 Letters: V entities, D width, B rows of a batch, n devices, P parameters.
 """
@@ -19,17 +19,20 @@ from experiments.benchmarks import flops
 STATE_BYTES = 12  # the parameter and two moments of Adam
 ADAGRAD_STATE_BYTES = 8  # the parameter and one sum of Adagrad
 GRADIENT_BYTES = 8  # the gradient and its parts
-# Bytes per parameter that a step reads or writes. The optimizer reads
-# parameters, moments and gradient, and writes parameters and moments: 28. The
-# gradient is written and read about twice when it is computed: 16.
+# Bytes per parameter that a step reads or writes. The optimizer needs 28 bytes:
+# it reads parameters, moments and gradient, and writes parameters and moments.
+# The computation of the gradient writes and reads it about twice, which needs
+# 16 bytes.
 TRAFFIC_BYTES = 28 + 16
-# Copies of the logits [B, V] that are in memory at the same time, and how often
-# a step reads or writes them.
+# The number of copies of the logits [B, V] that are in memory at the same time,
+# and the number of times that a step reads or writes the logits.
 LOGITS_COPIES = 2
 LOGITS_PASSES = 8
+# Logits that need more than LARGEST_LOGITS bytes are computed in chunks of
+# CHUNK_BYTES.
 CHUNK_BYTES = 64 * 2**20
 LARGEST_LOGITS = 2**30
-# Share of the published rates that is reached.
+# The shares of the published rates that a step reaches.
 COMPUTE_SHARE, MEMORY_SHARE, LINK_SHARE = 0.4, 0.7, 0.7
 LENGTH = 3  # tokens of a triple
 
@@ -43,7 +46,7 @@ class Machine:
     devices: n, the number of devices over all hosts.
     hosts: the number of hosts.
     memory: bytes of one device.
-    flops: operations per second of one device, bfloat16.
+    flops: operations per second of one device in bfloat16.
     bandwidth: bytes per second from and to the memory of one device.
     link: bytes per second that one device sends to another of the same host.
     network: bytes per second that one host sends to another. 0 if there is only
@@ -77,10 +80,10 @@ class Shape:
     width: D.
     batch: B, over all devices.
     layers: number of blocks.
-    candidates: number of entities in the softmax of a step. 0: all entities.
+    candidates: number of entities in the softmax of a step; 0 for all entities.
     relations: number of relations.
-    adagrad: whether the optimizer is Adagrad. With candidates, a step then only
-      reads and updates the embeddings of the candidates.
+    adagrad: whether the optimizer is Adagrad. With candidates and without
+      shards, a step then reads and updates only the embeddings of candidates.
     shards: whether each device has only a part of the entities.
   """
 
@@ -123,9 +126,9 @@ class Shape:
     """Returns the bytes of the arrays that are summed over the devices."""
     if not self.shards:
       return 4 * self.updated(machine)
-    # Without candidates, four arrays with a vector for each row: the embeddings
-    # of the known entities, the queries, and the gradients of both. With
-    # candidates, the arrays have a vector for each candidate.
+    # Without candidates, these are four arrays with a vector for each row: the
+    # embeddings of the known entities, the queries, and the gradients of these
+    # two. With candidates, the arrays have a vector for each candidate.
     rows = self.candidates or self.batch
     return 4 * (self.other_parameters + 4 * rows * self.width)
 
@@ -152,10 +155,10 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
   """Estimates the seconds of a step.
 
   Returns:
-    A dictionary of `products`, `memory` and `exchange`, the seconds of the
-    matrix products, of reading and writing memory, and of adding up the
-    gradients of all devices. `step` is the greater of `products` and `memory`,
-    plus `exchange`.
+    A dictionary of seconds: `products` for the matrix products, `memory` for
+    reading and writing memory, and `exchange` for adding up the gradients of
+    all devices. `step` is the greater of `products` and `memory`, plus
+    `exchange`.
   """
   scored = shape.candidates or shape.entities
   chunks = shape.in_chunks(machine)
@@ -190,7 +193,7 @@ def seconds(shape: Shape, machine: Machine) -> dict[str, float]:
   }
 
 
-# Name -> shape and number of training triples.
+# Maps the name of a setting to its shape and its number of training triples.
 SETTINGS = {
   'FB15k-237, paper': (Shape(14_541, 256, 512, 12, relations=237), 272_115),
   '500,000 entities': (Shape(500_000, 128, 1024), 2_000_000),
@@ -240,14 +243,22 @@ def main() -> None:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--entities', type=int, help='V. Default: all settings.')
+  parser.add_argument('--entities', type=int, help='V; default: all settings')
   parser.add_argument('--width', type=int, default=128, help='D')
   parser.add_argument('--batch', type=int, default=1024, help='B')
   parser.add_argument('--layers', type=int, default=0, help='blocks')
-  parser.add_argument('--candidates', type=int, default=0, help='0: all')
-  parser.add_argument('--adagrad', action='store_true', help='replaces Adam')
-  parser.add_argument('--shards', action='store_true', help='divide entities')
-  parser.add_argument('--triples', type=int, help='default: 4 V')
+  parser.add_argument(
+    '--candidates', type=int, default=0, help='entities in the softmax; 0: all'
+  )
+  parser.add_argument(
+    '--adagrad', action='store_true', help='use Adagrad instead of Adam'
+  )
+  parser.add_argument(
+    '--shards', action='store_true', help='divide entities among the devices'
+  )
+  parser.add_argument(
+    '--triples', type=int, help='training triples; default: 4 V'
+  )
   given = parser.parse_args()
   if not given.entities:
     print(table(SETTINGS))

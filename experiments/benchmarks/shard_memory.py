@@ -3,10 +3,10 @@
     python -m experiments.benchmarks.shard_memory
 
 Each measurement runs in a process of its own with 1, 2, 4 or 8 devices that XLA
-simulates on the CPU. The memory of the devices and of the host are then the
-same memory. Its largest growth since the start, divided by the number of
-devices, is printed for each phase: the creation of the state, training steps,
-writing a checkpoint, and reading it.
+simulates on the CPU. The devices and the host then share one memory. The phases
+are the creation of the state, training steps, writing a checkpoint, and reading
+it. For each phase, the table shows the largest growth of the memory since the
+first phase began, divided by the number of devices.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
 def _in_process(
   options: argparse.Namespace, devices: int, kind: str
 ) -> dict[str, int]:
-  """Returns the growth of the memory of a process in each phase, in bytes."""
+  """Measures in a new process. Returns bytes of memory growth by phase."""
   flags = f'--xla_force_host_platform_device_count={devices}'
   done = subprocess.run(
     [

@@ -16,8 +16,8 @@ from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_step
 
-# Maximum seconds of a round. If necessary, a call has fewer steps. But every
-# sequence length has at least one step.
+# The steps of a round are rounded up to whole device calls, but not beyond this
+# many seconds.
 LONGEST_ROUND_SECONDS = 30.0
 
 
@@ -79,8 +79,9 @@ class Steps:
 class Stopwatch:
   """Times training steps, separately for each sequence length.
 
-  Batches of paths have several lengths. The time of an epoch is the sum of the
-  times by length, weighted by the number of batches.
+  A round is one measurement, which times some steps of each length. Batches of
+  paths have several lengths. The time of an epoch is the sum over the lengths:
+  the number of batches times the seconds of a step.
 
   Attributes:
     batches: the number of batches of an epoch, by length.
@@ -136,7 +137,7 @@ class Stopwatch:
     }
 
   def epoch_seconds(self, step_seconds: Mapping[int, float]) -> float:
-    """Returns the time of an epoch from the seconds of a step, by length."""
+    """Returns the time of an epoch, given the seconds of a step by length."""
     return sum(
       count * step_seconds[length] for length, count in self.batches.items()
     )
@@ -171,8 +172,8 @@ def time_training(
 
   Returns:
     `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `epochs_per_hour`,
-    `rows_per_second`, `instances_per_second`, `compile_seconds`, and `steps`
-    of the whole training.
+    `rows_per_second`, `instances_per_second`, `compile_seconds`, and `steps`,
+    the number of steps of the whole training.
   """
   steps = Steps(config, task)
   stopwatch = Stopwatch(steps)

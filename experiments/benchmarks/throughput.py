@@ -3,10 +3,13 @@
     python -m experiments.benchmarks.throughput
 
 Trains each model of the paper's tables for some steps, and multiplies the mean
-time of a step by the number of steps of the whole training. Compilation and
-validations are not included. Writes
-experiments/results/throughput/<device>.json and, unless --out is given, updates
-the table in docs/reproduction.md.
+time of a step by the number of steps of the whole training. Of the models for
+path queries, only those with the longest training paths are measured.
+Compilation and validations are not included.
+
+Writes experiments/results/throughput/<device>.json and updates the table in
+docs/reproduction.md. With --out, the file is written to that folder, and the
+table stays as it is.
 """
 
 import pathlib
@@ -48,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     type=options_lib.positive,
     default=50,
     metavar='N',
-    help='steps to time, of each model; default: 50',
+    help='minimum number of steps to time for each model; default: 50',
   )
   parser.add_argument(
     '--budget',
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   with options_lib.reported_errors():
     measured = {run.key: measure(run, given.steps) for run in needed}
   path = out / f'{report.file_name(parallel.describe_devices())}.json'
-  if path.is_file():  # keep earlier measurements of other models
+  if path.is_file():  # Earlier measurements of other models are kept.
     earlier = json_files.read_json(path)['measurements']
     measured = {one['model']: one for one in earlier} | measured
   out.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ class CoKE(nn.Module):
       batch_first=True,
       norm_first=False,
     )
-    block.dropout = nn.Identity()  # none between the feed-forward layers
+    block.dropout = nn.Identity()  # not between the feed-forward layers
     self.encoder = nn.TransformerEncoder(
       block, num_layers, enable_nested_tensor=False
     )

@@ -1,4 +1,4 @@
-"""The training steps of the equal PyTorch model."""
+"""The training steps of `torch_model.CoKE`, for comparison with coke_jax."""
 
 from collections.abc import Callable, Iterable
 
@@ -97,7 +97,7 @@ class Steps:
     return torch_model.loss(logits, answers, self._target_mass)
 
   def _to_device(self, batch: batches_lib.Batch) -> list[torch.Tensor]:
-    """Returns tokens [B, K], mask_position [B], the answer of each row [B]."""
+    """Returns tokens [B, K], mask_position [B] and one answer per row [B]."""
     arrays = (
       batch['tokens'],
       batch['mask_position'],

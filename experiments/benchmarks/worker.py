@@ -2,8 +2,9 @@
 
     python -m experiments.benchmarks.worker '{"kind": "training", ...}'
 
-Each line of standard input is one of COMMANDS; the program answers it with a
-line of JSON. It ends after the command `finish` or at the end of the input.
+The program first prints a line of JSON with the label of the setting. Each line
+of standard input is one of COMMANDS; the program answers it with a line of
+JSON. It ends after the command `finish` or at the end of the input.
 """
 
 import importlib.metadata
@@ -147,23 +148,25 @@ def main(arguments: list[str]) -> None:
 
 
 def limit_cores(threads: int) -> None:
-  """Limits this process to its first cores; 0 sets no limit.
+  """Limits this process to its first `threads` cores; 0 sets no limit.
 
   Must be called before jax is imported, which starts a thread for each core.
 
   Raises:
-    ValueError: there are fewer cores.
+    ValueError: the process has fewer cores than `threads`.
   """
   cores = _cores()
   if not threads or not cores:
     return
   if threads > len(cores):
-    raise ValueError(f'{threads} threads: there are {len(cores)} cores')
+    raise ValueError(
+      f'threads is {threads}: expected at most {len(cores)}, the core count'
+    )
   os.sched_setaffinity(0, cores[:threads])
 
 
 def _cores() -> list[int]:
-  """Returns the cores that this process may use; [] if not on Linux."""
+  """Returns the cores that this process may use; outside Linux, []."""
   if not hasattr(os, 'sched_getaffinity'):
     return []
   return sorted(os.sched_getaffinity(0))

@@ -49,11 +49,11 @@ print('training on', parallel.describe_devices())
 # %% [markdown]
 # ## Settings
 #
-# `countries` ships with the package and takes minutes on a CPU. `FB15k-237` and
-# other data sets are downloaded. These settings need few epochs. The paper's
-# settings, with hundreds of epochs, are in `configs/`. To continue an
-# interrupted run, execute the same cells again. After a restart of the machine,
-# this works only if `FOLDER` is on a persistent drive.
+# `countries` ships with the package, and training on it takes minutes on a CPU.
+# `FB15k-237` and other data sets are downloaded. These settings need few
+# epochs. The paper's settings, with hundreds of epochs, are in `configs/`. To
+# continue an interrupted run, execute the same cells again. After a restart of
+# the machine, this works only if `FOLDER` is on a persistent drive.
 
 # %%
 DATASET = 'countries'  # or 'FB15k-237', 'WN18RR', 'CoDEx-S', ...

@@ -100,7 +100,7 @@ def is_complete(
   Args:
     script: a module of SCRIPTS.
     options: the flags.
-    entry: its entry in progress.json, or None.
+    entry: the entry of the script in progress.json, or None.
   """
   if not entry or not entry['complete']:
     return False

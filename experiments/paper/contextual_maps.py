@@ -3,11 +3,11 @@
     python -m experiments.paper.contextual_maps --budget=cpu
 
 Draws the paper's two t-SNE maps with the FB15k model of link_prediction.py. The
-first shows the film The King's Speech in all its training triples, coloured by
+first shows the film The King's Speech in its training triples, coloured by
 relation. The second shows the relations between films and directors, coloured
-by director. The paper prints no numbers for these maps. Two measures test its
-observations: hidden states cluster by relation or director, and the states of a
-triple and of its inverse nearly coincide.
+by director. The paper prints no numbers for these maps. The script measures two
+observations of the paper: hidden states cluster by relation or director, and
+the states of a triple and of its inverse nearly coincide.
 """
 
 import dataclasses
@@ -130,7 +130,7 @@ def _given_names(
     )
     for path in sorted(folder.glob('entity2text.txt*')):
       given.update(names_lib.read_names(path))
-  except text_files.DataError as error:  # the work folder has the data itself
+  except text_files.DataError as error:  # The work folder has the triples.
     print(f'entities keep their labels: {error}')
   return {label: name for label, name in given.items() if label in known}
 

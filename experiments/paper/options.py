@@ -126,7 +126,7 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
 def parse(
   parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None
 ) -> tuple[Options, argparse.Namespace]:
-  """Returns the options, and all parsed flags, also those of one script."""
+  """Returns the common options, and all flags including the script's own."""
   given = parser.parse_args(arguments)
   possible = settings.path_lengths(given.budget)
   lengths = given.path_lengths or possible

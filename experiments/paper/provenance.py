@@ -10,7 +10,8 @@ from coke_jax import parallel
 from experiments.paper import settings
 
 _PACKAGES = ('coke_jax', 'jax', 'jaxlib', 'flax', 'optax', 'numpy')
-# Only changes in these folders can change a measured number.
+# Only changes in these folders can change a measured number. `:!` excludes a
+# folder.
 _SOURCES = ('coke_jax', 'configs', 'experiments', ':!experiments/results')
 
 
@@ -19,7 +20,7 @@ def describe() -> dict[str, Any]:
 
   Returns:
     `device`, `processor` and `versions`; in a git clone also `commit`, and
-    `dirty`, which is whether the sources differ from the commit.
+    `dirty`, whether the sources differ from the commit.
   """
   return {
     'device': parallel.describe_devices(),
@@ -34,7 +35,7 @@ def describe() -> dict[str, Any]:
 
 def _commit() -> dict[str, Any]:
   """Returns `commit` and `dirty`; an empty dictionary outside a git clone."""
-  # The folder may be inside a clone of another repository.
+  # ROOT may be a plain folder inside a clone of another repository.
   if _git('rev-parse', '--show-toplevel') != str(settings.ROOT):
     return {}
   commit = _git('rev-parse', 'HEAD')

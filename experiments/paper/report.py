@@ -194,7 +194,10 @@ def compare(
 
 
 def label(row: dict[str, Any]) -> str:
-  """Returns the budget of a row, with a note about a replaced or short run."""
+  """Returns the budget of a row.
+
+  A note is added if the run is missing, short or on a stand-in graph.
+  """
   if not row['runs']:
     return f'{row["budget"]}: not run yet'
   if row['stand_in']:
@@ -236,8 +239,8 @@ def run_table(records: Iterable[runs.Record]) -> str:
   header += ['device', 'wall time', 'commit']
   note = (
     '\nFull length: whether the training has all epochs of the paper. Wall '
-    'time: the sum over all sittings. Other programs may have run at the same '
-    'time.\n'
+    'time: the sum over all processes of the training. Other programs may have '
+    'run at the same time.\n'
   )
   if any(' of ' in epochs(record) for record in records):
     note += (

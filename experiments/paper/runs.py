@@ -95,8 +95,8 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
   """Reads the records of a model, one for each seed.
 
   Only records with the settings of the model count; the paths of other records
-  are printed. A field that a record lacks has its default, because the field
-  was added after the record was written.
+  are printed. If a record lacks a field, the default of the field counts,
+  because the field was added after the record was written.
 
   Args:
     run: the model; its seed does not matter.
@@ -171,7 +171,7 @@ class Sittings:
       self._write()
 
   def _seconds_of_killed(self, entry: dict[str, Any]) -> float:
-    """Returns the seconds from the start of a process to its last file."""
+    """Returns the seconds from the start of a process to its last write."""
     started = datetime.datetime.fromisoformat(entry['started']).timestamp()
     folder = self._workdir.folder
     files = [folder / 'metrics.jsonl', *(folder / 'checkpoints').glob('*')]
@@ -248,7 +248,12 @@ def _make_record(
 def _training_time(
   per_epoch: int, lines: list[dict[str, Any]]
 ) -> tuple[float, float]:
-  """Returns the numbers of trained instances and of seconds, from the log."""
+  """Returns the number of trained instances and the seconds of the steps.
+
+  Args:
+    per_epoch: the number of instances in an epoch.
+    lines: the lines of the log about training.
+  """
   epochs = np.diff([0.0, *(line['epoch'] for line in lines)])
   rates = [line['instances_per_second'] for line in lines]
   seconds = sum(

@@ -35,8 +35,9 @@ TRIPLES = {
   'WN18RR': 'wn18rr',
 }
 PATHS = {'PathQueryWN': 'pathquery_wn', 'PathQueryFB': 'pathquery_fb'}
-# The values of k in PATHS <= k. Such a model is trained on paths with at most k
-# relations. Long paths are slow to compile, so `smoke` has short ones.
+# The values of k in PATHS <= k. A model of PATHS <= k is trained on paths with
+# at most k relations. Long paths are slow to compile, so `smoke` has only short
+# ones.
 PATH_LENGTHS = (1, 2, 3, 4, 5)
 SMOKE_PATH_LENGTHS = (1, 2)
 
@@ -92,7 +93,7 @@ class Run:
 
   @property
   def name(self) -> str:
-    """The name of the run and its work folder, `PathQueryWN-k3-cpu-seed0`."""
+    """The name of the run and work folder, like `PathQueryWN-k3-cpu-seed0`."""
     return f'{self.key}-seed{self.seed}'
 
 

@@ -25,7 +25,7 @@ _METRIC_NAMES = ('MRR', 'hits@1', 'hits@3', 'hits@10')
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the runs of this figure."""
+  """Returns the runs of this figure that the flags select."""
   return options.selected(options.path_runs())
 
 
@@ -70,7 +70,7 @@ def _findings(rows: Sequence[dict[str, Any]]) -> str:
       continue
     means = np.array(
       [[row['numbers'][m]['ours'] for m in _METRICS] for row in own]
-    )  # [k, 4]
+    )  # a row for each model, a column for each metric
     above = int((means[1:] > means[0]).sum())
     grown = int((np.diff(means, axis=0) > 0).sum())
     count = means[1:].size

@@ -27,8 +27,9 @@ from coke_jax.cli import commands, flags
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UMLS = str(ROOT / 'configs' / 'umls.py')
 
-# Arguments: a JSON file with command lines, and the file for their outcomes.
-# The console script `coke` calls `entry_point`, too.
+# The program of the one process. Its arguments are a JSON file with command
+# lines and the file for their outcomes. Like the console script `coke`, the
+# program calls `entry_point`.
 _RUNNER = """
 import json, os, sys, tempfile, traceback
 from coke_jax import main
@@ -40,7 +41,8 @@ for name, arguments in json.load(open(sys.argv[1])).items():
     if not child:
       os.dup2(out.fileno(), 1)
       os.dup2(err.fileno(), 2)
-      while arguments and '>' in arguments[0][:2]:  # Such as `2>/dev/full`.
+      # The first arguments can be redirections, such as `2>/dev/full`.
+      while arguments and '>' in arguments[0][:2]:
         number, target = arguments.pop(0).split('>')
         name = 'stderr' if number else 'stdout'
         if target == 'ascii':
@@ -79,8 +81,9 @@ PREDICT = [
 EMBED = ['--mode=embed', *PREDICT[1:]]
 SKIP = '--on-bad-line=skip'
 
-# Name -> arguments of a command line with a mistake. `filled` replaces {folder}
-# by a temporary folder and {model} by the path of an exported model.
+# Maps a name to the arguments of a command line with a mistake. `filled`
+# replaces {folder} by a temporary folder and {model} by the path of an exported
+# model.
 MISTAKES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
   'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
@@ -207,7 +210,7 @@ MISTAKES = {
   ],
 }
 
-# Paths and texts that cannot be used as file names.
+# These command lines have paths and texts that cannot be used as file names.
 MISTAKES |= {
   'workdir of no user': ['--mode=evaluate', '--workdir=~nobodyhere/x'],
   'workdir of no user, config': [
@@ -232,7 +235,7 @@ MISTAKES |= {
   'output to a full device': [*PREDICT, SKIP, '--output=/dev/full'],
 }
 
-# Name -> arguments of a correct command line.
+# Maps a name to the arguments of a correct command line.
 CORRECT = {
   'help': ['--help'],
   'helpfull': ['--helpfull'],
@@ -509,7 +512,8 @@ def test_answers_on_standard_output_are_a_table(outcomes):
   assert {row['head'] for row in cells[:3]} == {'France'}
   assert {row['tail'] for row in cells[3:]} == {'Euro (EUR)'}
   assert {row['relations'] for row in cells[3:]} == {'borders,currency'}
-  assert {row['known_in'] for row in cells} == {''}  # --new-only
+  # With --new-only, no answer is known.
+  assert {row['known_in'] for row in cells} == {''}
 
 
 @pytest.mark.parametrize('state', ['closed', 'full'])
@@ -615,7 +619,10 @@ def test_every_mode_of_a_flag_exists():
 
 
 def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
-  """With `| head -n 1`, the status is that of SIGPIPE, without a traceback."""
+  """Ends with the status of SIGPIPE, and without an error message.
+
+  `head -n 1` closes the pipe after the first line.
+  """
   input_file = tmp_path / 'questions.tsv'
   input_file.write_text('France\tborders\t?\n' * 2000)
   script = (

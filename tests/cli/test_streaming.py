@@ -44,7 +44,7 @@ def write(folder, content, name='questions.tsv'):
 def answer(
   model, path, output, format='jsonl', top=2, line_format=None, **options
 ):
-  """Returns the result of `answer_lines.answer`, and the lines."""
+  """Returns the result of `answer_lines.answer`, and the `Lines` it read."""
   skip_bad = options.pop('skip_bad', False)
   lines = input_lines.Lines(
     str(path), line_format or input_lines.LineFormat(), skip_bad=skip_bad
@@ -353,7 +353,10 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Reads a named pipe, and writes to one, which must not be replaced."""
+  """Reads from a named pipe and writes to another one.
+
+  A file must not replace the pipe that is written to.
+  """
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
@@ -662,5 +665,6 @@ def test_mutated_compressed_files(model, tmp_path):
       assert not output.exists()
       continue
     found = [tuple(line['question']) for line in read_json(output)]
-    assert found == given  # For example, if only the time stamp is damaged.
+    # Some damage changes no question, such as a wrong time stamp.
+    assert found == given
   assert errors > 30

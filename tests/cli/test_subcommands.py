@@ -123,8 +123,8 @@ def test_a_built_in_config_is_replaced_by_its_file():
 
 # ------------------------------------------------------------ shell completion
 
-# The words up to the cursor, and the completions of the last word. Bash
-# separates --flag=value into three words.
+# Each entry has the words up to the cursor, and the completions of the last
+# word. Bash separates --flag=value into three words.
 COMPLETIONS = (
   ('pre', {'predict', 'prepare'}),
   ('predict --new', {'--new-only'}),
@@ -192,5 +192,6 @@ def test_fish_completes(tmp_path):
 def test_the_scripts_have_no_syntax_errors(shell, tmp_path):
   (tmp_path / 'script').write_text(completion.script(shell, COMMANDS))
   subprocess.run([needs(shell), '-n', tmp_path / 'script'], check=True)
-  # The script has the help of --config and --workdir, which `main` defines.
+  # The script has the help of --config and --workdir. These flags are defined
+  # when `main` is imported.
   assert main.FLAGS

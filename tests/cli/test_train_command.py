@@ -36,7 +36,7 @@ def train(config=None, workdir='', data='', minutes=0.0):
 def test_from_a_csv_file_to_answers(csv, tmp_path, capsys):
   train(data=csv)
   printed = capsys.readouterr().out
-  assert 'given away' in printed  # the leak report
+  assert 'given away' in printed  # words of the leak report
   assert printed.count('facts: 20 entities, 2 relations') == 1
   model = coke_jax.load(tmp_path / 'runs' / 'facts')
   assert len(model.predict((small.ENTITIES[0], 'likes', '?'), top=3)) == 3

@@ -18,7 +18,7 @@ INVERSE = (np.arange(2 * RELATIONS) + RELATIONS) % (2 * RELATIONS)
 edges = st.lists(
   st.tuples(
     st.integers(0, ENTITIES - 2),
-    st.integers(0, 2 * RELATIONS - 1),  # also edges of inverse relations
+    st.integers(0, 2 * RELATIONS - 1),  # includes inverse relations
     st.integers(0, ENTITIES - 2),
   ),
   max_size=20,
@@ -85,7 +85,8 @@ def test_traversal_equals_brute_force(edges_per_chunk):
     def check(triples, rows):
       graph, found = both_directions(triples), as_paths(rows)
       half = len(triples) // 2
-      # The edges between half // 2 and half are in both graphs.
+      # `shared` adds edges to a base graph. The triples from half // 2 to half
+      # are in the base graph and in the added edges.
       shared = adjacency.from_triples(
         as_triples(triples[half // 2 :]),
         ENTITIES,
@@ -139,8 +140,8 @@ def test_edges_and_candidates_equal_brute_force(triples):
 @given(edges, edges, path_rows)
 @settings(deadline=None)
 def test_evaluation_sets_equal_brute_force(train, single, rows):
-  # Some paths are single edges of the split itself. The others are random, so
-  # that many targets are not reached.
+  # Some paths of the test split are single edges. The others are random, so
+  # that many of their targets are not reached.
   rows = [(h, [r], t) for h, r, t in single] + rows
   data = paths.PathData(
     name='toy',
@@ -176,8 +177,8 @@ def test_evaluation_sets_equal_brute_force(train, single, rows):
 
 
 def test_by_hand():
-  # 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1 and a loop 3 -r-> 3. Entity 6 has
-  # no edge.
+  # The graph has the path 0 -r-> 1 -r-> 2, a parallel edge 0 -s-> 1 and a loop
+  # 3 -r-> 3. Entity 6 has no edge.
   built = build([(0, 0, 1), (1, 0, 2), (0, 1, 1), (0, 0, 1), (3, 0, 3)])
   queries = [
     (0, [0], {1}),
@@ -234,7 +235,7 @@ def test_ids_out_of_range_are_errors(source, relations, expected):
 
 def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
   folder = benchmark_folder('PathQueryWN')
-  # Evaluation needs only the training edges, not the longer training paths.
+  # Of the training paths, evaluation needs only those with a single edge.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   single = [line for line in text.splitlines() if b',' not in line]
   (tmp_path / 'train').write_bytes(b'\n'.join(single))

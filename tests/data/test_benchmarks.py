@@ -22,7 +22,8 @@ CONTENT = {
   'test.txt': 'ä\tr\tc\n'.encode(),
 }
 SHA256 = tuple(hashlib.sha256(text).hexdigest() for text in CONTENT.values())
-CR_LF = {'FB15k-237'}  # lines end with CR LF in the public archive
+# The lines of these data sets end with CR LF in the public archive.
+CR_LF = {'FB15k-237'}
 
 Answers = dict[str, bytes]
 Serve = Callable[[Answers], str]
@@ -99,7 +100,7 @@ def register(
   sha256: tuple[str, ...] = SHA256,
   **options: str,
 ) -> None:
-  """Adds the data set Toy to the known ones."""
+  """Adds the data set Toy to the known data sets."""
   toy = benchmarks.Benchmark(4, 1, (2, 1, 1), address, sha256, **options)
   monkeypatch.setitem(benchmarks.BENCHMARKS, 'Toy', toy)
 
@@ -339,7 +340,7 @@ def test_connection_refused(
 ) -> None:
   handler = http.server.BaseHTTPRequestHandler
   with http.server.HTTPServer(('127.0.0.1', 0), handler) as server:
-    port = server.server_port  # closed at the end of the block
+    port = server.server_port  # This port is closed after the block.
   register(monkeypatch, f'http://127.0.0.1:{port}/toy.tar.gz')
   monkeypatch.setenv('COKE_DATA_DIR', str(tmp_path))
   with pytest.raises(text_files.DataError, match='refused') as caught:

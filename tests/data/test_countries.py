@@ -78,7 +78,7 @@ def test_both_directions_of_a_border_are_together(split: str) -> None:
 
 
 def test_one_label_means_one_kind_of_thing() -> None:
-  """For example, no label is both a country and a language."""
+  """No label has two meanings, such as a country and a language."""
   kinds = {
     'borders': 'country',
     'part_of': 'region or subregion',

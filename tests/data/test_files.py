@@ -29,7 +29,7 @@ LABELS = [
   'NaN',
   'null',
   'None',
-  '',  # not in NAMED
+  '',  # NAMED leaves this label out.
   '007',
   '1e5',
   '-0.0',
@@ -42,7 +42,7 @@ LABELS = [
   '\\N',
   'back\\tslash',
   'Zürich',
-  'Zu\u0308rich',  # looks the same, but is decomposed
+  'Zu\u0308rich',  # This looks like the label above, but is decomposed.
   '東京',
   '🂡',
   'no\u00a0break',
@@ -444,7 +444,7 @@ def test_a_small_archive_may_expand_a_lot(tmp_path):
 
 def test_an_archive_with_a_huge_dictionary_is_an_error(tmp_path):
   data = bytearray(lzma.compress(b'a\tr\tb\n', preset=0))
-  # Byte 16 encodes the size of the dictionary, bytes 20 to 23 are the checksum
+  # Byte 16 encodes the size of the dictionary. Bytes 20 to 23 are the checksum
   # of the block header.
   data[16] = 40  # 4 GiB
   data[20:24] = zlib.crc32(bytes(data[12:20])).to_bytes(4, 'little')
@@ -497,9 +497,11 @@ def test_ambiguous_split_files_are_errors(tmp_path, split, names):
 
 # ----------------------------------------------------------------- property
 
-# All characters except the line end, the delimiter and surrogates. No label
-# ends with a carriage return, because the line end could follow it. No label
-# starts with U+FEFF, which is a byte-order mark at the start of a file.
+# A label can have any character except the line end, the delimiter and
+# surrogates.
+# No label ends with a carriage return, because CR and a following LF would
+# count as the line end. No label starts with U+FEFF, which is a byte-order mark
+# at the start of a file.
 _ALPHABET = st.characters(exclude_categories=['Cs'], exclude_characters='\n\t')
 _LABEL = st.text(_ALPHABET, min_size=1, max_size=8).filter(
   lambda label: not label.endswith('\r') and not label.startswith('\ufeff')
@@ -536,7 +538,7 @@ def test_what_is_written_is_read(wanted, suffix, end):
   )
 )
 def test_any_bytes_are_read_exactly_or_are_an_error(data):
-  """If a file is read, its triples give its bytes again, except line ends."""
+  """Triples that are read give the bytes of the file, except for line ends."""
   with tempfile.TemporaryDirectory() as folder:
     path = write(pathlib.Path(folder), data)
     try:

@@ -1,4 +1,4 @@
-"""Tests that every reader gives exact labels, or an error with the place."""
+"""Tests that readers give exact labels, or errors with file and line."""
 
 import contextlib
 import csv
@@ -159,7 +159,7 @@ def test_a_quoted_label_may_have_a_line_break(folder):
     ('OBJECT,Predicate,subject', ()),
     ('t,r,h', ()),
     ('x,y,z', ('z', 'y', 'x')),
-    ('3,2,1', ('3', '2', '1')),  # positions: see below
+    ('3,2,1', ('3', '2', '1')),  # These are positions unless header is 'yes'.
   ],
 )
 def test_columns_by_name(folder, header, columns):

@@ -153,7 +153,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
 
 def test_an_invalid_combination_is_named(data, tmp_path):
   flags = [f'--config={CONFIG}', f'--out={tmp_path / "out"}']
-  with pytest.raises(SystemExit, match=r'not trained, see .*dropout=2\.log'):
+  with pytest.raises(SystemExit, match=r'failed: see .*dropout=2\.log'):
     search.main([*flags, '--set=model.dropout=2'])
   log = (tmp_path / 'out' / 'model.dropout=2.log').read_text()
   assert 'model.dropout is 2' in log
