@@ -11,8 +11,9 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
 
-# Name -> (entities, relations, (lines of train, lines of valid, lines of test),
-# (valid triples with an entity that is not in train, test triples with one)).
+# For each data set: the number of entities; the number of relations; the
+# numbers of lines of train, valid and test; and the numbers of valid and of
+# test triples with an entity that is not in train.
 PUBLISHED = {
   'FB15k': (14_951, 1_345, (483_142, 50_000, 59_071), (0, 0)),
   'WN18': (40_943, 18, (141_442, 5_000, 5_000), (0, 0)),
@@ -27,7 +28,7 @@ PUBLISHED = {
   'CoDEx-S': (2_034, 42, (32_888, 1_827, 1_828), (0, 0)),
   'CoDEx-M': (17_050, 51, (185_584, 10_310, 10_311), (0, 0)),
 }
-# Name -> number of entities that are in no training triple. Default: 0.
+# The number of entities that are in no training triple, where it is not 0.
 UNSEEN_ENTITIES = {'FB15k-237': 36, 'WN18RR': 384}
 
 
@@ -70,7 +71,7 @@ def test_a_large_graph_is_read_from_the_cache(tmp_path, example, monkeypatch):
   with monkeypatch.context() as patched:
     patched.setattr(triple_files, 'read_graph', fail)
     assert arrays.equal(read(), example)
-  small.write_splits(tmp_path, train=TRAIN, valid=VALID)  # empties test
+  small.write_splits(tmp_path, train=TRAIN, valid=VALID)  # Test is now empty.
   assert len(read().test) == 0
   assert len(list((tmp_path / 'cache').iterdir())) == 2
 
@@ -107,7 +108,7 @@ def test_the_error_of_an_unknown_label_names_close_ones():
   with pytest.raises(KeyError, match="unknown entity 'qqqq'"):
     vocabulary.entity_id('qqqq')
   with pytest.raises(KeyError):
-    vocabulary.entity_id('capital')  # the label of a relation
+    vocabulary.entity_id('capital')  # This is the label of a relation.
 
 
 def test_closest_is_best_first_and_ignores_case():
@@ -180,8 +181,8 @@ def test_summary(example):
   }
   first = example.summary().splitlines()[0]
   assert 'toy: 4 entities, 3 relations' in first
-  # Columns: lines, distinct, duplicates, also in train, unseen entity, unseen
-  # relation.
+  # The columns are: lines, distinct, duplicates, also in train, unseen entity,
+  # unseen relation.
   assert rows['train'] == ['4', '3', '1', '0', '0', '0']
   assert rows['valid'] == ['2', '2', '0', '1', '1', '0']
   assert rows['test'] == ['3', '2', '1', '0', '2', '1']

@@ -32,7 +32,7 @@ def test_usual_labels_give_no_warning(tmp_path):
   'columns', ['head tail relation', 'relation head tail']
 )
 def test_another_order_of_the_columns(tmp_path, columns):
-  """All people become relations. They are also entities."""
+  """Every person is read as a relation, and also as an entity."""
   (warning,) = label_checks.warnings(read(tmp_path, columns))
   assert '10 of 10 relations are also entities' in warning
   assert 'data.columns' in warning

@@ -37,9 +37,10 @@ def brute_force(graph, threshold, min_shared):
   """Finds the leaks of a graph, and the triples that they give away.
 
   Returns:
-    Two dictionaries. The first: (kind, relation, other) -> (number of shared
-    pairs, overlap, number of given-away triples by split). The second: kind ->
-    split -> row numbers of the given-away triples.
+    Two dictionaries. The keys of the first one are (kind, relation, other). Its
+    values are the number of shared pairs, the overlap, and a dict from each
+    split to its number of given-away triples. The second one contains, for each
+    kind and split, the row numbers of the given-away triples.
   """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS

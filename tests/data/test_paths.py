@@ -57,7 +57,7 @@ def test_reading_gives_the_lines_in_their_order(tmp_path):
   ]
   assert as_labels(data, 'valid') == [('c', ('**s',), 'b'), ('d', ('r',), 'a')]
   assert data.train.relations.tolist() == [[2, -1, -1], [0, 3, -1], [2, 3, 1]]
-  assert data.test.relations.shape == (1, 3)  # one width for all splits
+  assert data.test.relations.shape == (1, 3)  # All splits have one width.
   assert data.train.source.dtype == data.train.relations.dtype == np.int32
   assert data.train.length.tolist() == [1, 2, 3]
   assert data.train.last_relation.tolist() == [2, 3, 1]
@@ -283,7 +283,7 @@ def as_set(rows, width):
 )
 @settings(deadline=None)
 def test_keys_are_equal_where_paths_are(rows, cut, far):
-  # `far` is so large that the keys would overflow if ids were not renumbered.
+  # With `far` = 2**30, keys of ids that are not renumbered would overflow.
   rows = [(s + far, [r + far for r in steps], t) for s, steps, t in rows]
   sets = [as_set(rows[:cut], 3), as_set(rows[cut:], 3)]
   keys = np.concatenate(paths.path_keys(sets)).tolist()
@@ -420,7 +420,7 @@ def test_two_processes_at_once(tmp_path):
 # --- the real data ---
 
 
-# The counts that the paper reports (Wang et al. 2019).
+# The counts that Wang et al. (2019) report.
 WORDNET = {
   'entities': 38_551,
   'relations': 11,
@@ -474,7 +474,7 @@ def test_counts_of_wordnet(benchmark_folder, tmp_path):
 
 def test_counts_of_freebase(benchmark_folder, tmp_path):
   folder, expected = benchmark_folder('PathQueryFB'), FREEBASE
-  # Reading train takes half a minute, so the test reads dev instead.
+  # Reading train takes half a minute, so this test uses dev as train.
   (tmp_path / 'train.xz').symlink_to(folder / 'dev.xz')
   link_all_but_train(folder, tmp_path)
   data = read(tmp_path)

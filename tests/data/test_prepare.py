@@ -43,7 +43,7 @@ def labels(graph, split):
 
 
 def unescape(label):
-  r"""Replaces the escapes \t, \n, \r, \\ and \ufeff, from left to right."""
+  r"""Decodes the escapes \t, \n, \r, \\ and \ufeff, from left to right."""
   found = ''
   while label:
     for text, meaning in (
@@ -79,7 +79,7 @@ def folder(tmp_path_factory):
 
 
 def prepare_command(**changes):
-  """Runs the command with the default of every other flag."""
+  """Runs the command with default flags, except those in `changes`."""
   defaults = {
     flag.name: flag.default for flag in flags.TABLE if 'prepare' in flag.modes
   }
@@ -285,7 +285,7 @@ def test_files_are_only_overwritten_on_request(tmp_path):
 
 
 def test_a_failed_write_leaves_no_mixture(tmp_path, monkeypatch):
-  """All files are those that were there before."""
+  """After a failed write, all files are as they were before it."""
   coke_jax.prepare(ring(), tmp_path)
   monkeypatch.setattr(prepared_files, 'to_text', lambda report: 1 / 0)
   with pytest.raises(ZeroDivisionError):

@@ -1,6 +1,6 @@
-"""Reads small imitations of public files, and trains a model on each of them.
+"""Tests that small imitations of public files can be read and trained on.
 
-For imitations that cannot be read, checks that the error states what to do.
+For imitations that cannot be read, tests that the error states what to do.
 """
 
 import gzip
@@ -26,8 +26,9 @@ FACTS = (
 def lines(pattern, facts=FACTS, header=''):
   """Returns the header, and the pattern filled in for each fact.
 
-  In the pattern, `{h}`, `{r}` and `{t}` are the labels of a fact, `{i}` is its
-  number from 0, and `{q}` is its head between quotes that are doubled for CSV.
+  In the pattern, `{h}`, `{r}` and `{t}` are the labels of a fact, and `{i}` is
+  its number from 0. `{q}` is its head between doubled quotes, as they are
+  written inside a quoted field of CSV.
   """
   return header + ''.join(
     pattern.format(h=head, r=relation, t=tail, i=number, q=f'""{head}""') + '\n'
@@ -52,7 +53,8 @@ OPENKE = {
   'valid2id.txt': '1\n5 4 1\n',
   'test2id.txt': '0\n',
 }
-# name: (files, path of the source, options, prefixes of entities and relations)
+# For each name: the files, the path of the source, the options, and the
+# prefixes of entities and of relations.
 READABLE = {
   'N-Triples': (
     {
@@ -186,7 +188,7 @@ READABLE = {
     ('', ''),
   ),
 }
-# name: (files, path of the source, parts of the message)
+# For each name: the files, the path of the source, and parts of the message.
 UNREADABLE = {
   'other file names': (
     {'wordnet-mlj12-train.txt': lines(TABS)},

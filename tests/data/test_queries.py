@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from coke_jax.data import entity_sets, grouping, queries
 
-# Entities 0-3, relations 4-5, MASK 6, PAD 7.
+# The ids are 0 to 3 for entities, 4 and 5 for relations, 6 for MASK, 7 for PAD.
 VOCABULARY = small.labels(4, 2)
 MASK, PAD = VOCABULARY.mask_id, VOCABULARY.pad_id
 WIDTH = 5
 
-Row = tuple[tuple[int, ...], list[int]]  # tokens without padding, answers
+# The tokens of a query without padding, and its answers.
+Row = tuple[tuple[int, ...], list[int]]
 
 
 def build(rows: list[Row], width: int = WIDTH) -> queries.Queries:
@@ -96,7 +97,8 @@ def test_from_triples_by_hand():
   assert rows_of(tail) == [((0, 5, MASK), [2]), ((3, 4, MASK), [3])]
   assert rows_of(head) == [((MASK, 5, 2), [0]), ((MASK, 4, 3), [3])]
   assert rows_of(both) == rows_of(tail) + rows_of(head)
-  assert triples.tolist() == [[0, 1, 2], [3, 0, 3]]  # not modified
+  # The triples are not modified.
+  assert triples.tolist() == [[0, 1, 2], [3, 0, 3]]
 
 
 @hypothesis.settings(deadline=None)
@@ -158,7 +160,7 @@ def test_group_rows(rows):
   assert [named[tuple(row)] for row in rows] == group.tolist()
   distinct = sorted(map(list, {tuple(row) for row in rows}))
   assert grouping.distinct_rows(array).tolist() == distinct
-  narrow = array % 1000  # The columns fit into one key.
+  narrow = array % 1000  # These columns fit into one integer key.
   distinct = sorted(map(list, {tuple(row) for row in narrow.tolist()}))
   assert grouping.distinct_rows(narrow).tolist() == distinct
 
@@ -193,11 +195,11 @@ def test_known_answers_of_triples(rows, known):
 
 
 def test_answers_of_a_hub_are_stored_once():
-  """Memory is not proportional to lines times answers."""
+  """Memory does not grow with the number of lines times answers."""
   degree, lines = 2_000, 1_000
   vocabulary = small.labels(degree + 1, 2)
-  facts = np.zeros((degree, 3), np.int32)  # entity 0 is the tail of all facts
-  facts[:, 0] = np.arange(1, degree + 1)
+  facts = np.zeros((degree, 3), np.int32)
+  facts[:, 0] = np.arange(1, degree + 1)  # Entity 0 is the tail of all facts.
   hub = queries.from_triples(facts[:lines], vocabulary, side='head')
   known = queries.from_triples(facts, vocabulary)
   tracemalloc.start()

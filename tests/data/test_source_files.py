@@ -52,7 +52,7 @@ def test_every_changed_file_is_described(folder):
   assert first.startswith(f'{folder / "train"}: has changed: ')
   assert second.startswith(f'{folder / "test_induction"}: has changed: ')
   (folder / 'test_deduction').unlink()
-  assert changes() == []  # Files are missing, so there is nothing to compare.
+  assert changes() == []  # If a file is missing, no files are compared.
 
 
 def test_an_unreadable_file_is_an_error(folder):

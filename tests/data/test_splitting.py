@@ -23,7 +23,7 @@ SHARES = st.builds(
 
 
 def same_group(one, other, keep_together):
-  """Returns whether two triples must be in one split."""
+  """Returns whether two triples must be in the same split."""
   h, r, t = one
   pairs = {h, t} == {other[0], other[2]}
   return pairs and (keep_together == 'pairs' or r == other[1])

@@ -1,4 +1,4 @@
-"""Tests the distributions of sampled walks, and writes and reads path data."""
+"""Tests the distributions of sampled walks, and the written files of paths."""
 
 import collections
 import lzma
@@ -119,7 +119,8 @@ def test_steps_draw_a_relation_and_then_a_tail(monkeypatch):
   triples = [(0, 0, 1), (0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 2, 4)]
   count = 60_000
   found = sample(triples, count, longest=2)
-  assert set(np.unique(found.source)) == {0, 1, 2, 3, 4}  # 5 has no edge
+  # Entity 5 has no edge.
+  assert set(np.unique(found.source)) == {0, 1, 2, 3, 4}
   assert np.bincount(found.source) / count == pytest.approx([0.2] * 5, abs=0.01)
   first = found.take(found.source == 0)
   share = (first.relations[:, 0] == 0).mean()
@@ -201,7 +202,7 @@ def test_written_paths_are_read_back(tmp_path, layout):
     'test_induction',
   }
   back = path_files.read_paths(folder, 'toy', layout)
-  # Entities without edges are in no file, so ids can differ, but not labels.
+  # The files lack entities without edges. So ids can differ, but labels do not.
   for split in graph.SPLITS:
     assert labelled(back, split) == labelled(data, split)
     if split != 'train':
@@ -272,4 +273,4 @@ def test_sampling_from_wordnet_gives_the_released_sizes(benchmark_folder):
     paths.path_keys([data.split(split) for split in graph.SPLITS])
   )
   keys.sort()
-  assert np.diff(keys).all()  # No path is twice in a split or in two splits.
+  assert np.diff(keys).all()  # All paths of all splits are distinct.

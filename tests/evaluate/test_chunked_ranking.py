@@ -101,7 +101,7 @@ def test_an_infinite_score_is_found_in_any_chunk():
 
 
 def test_ranks_are_the_same_in_chunks():
-  """Entities with equal embeddings are ties, even in different chunks."""
+  """Entities with equal embeddings are tied, even in different chunks."""
   entities = 60
   coke_model = coke(entities, 8)
   params = small.random_params(coke_model, scale=1.0)
@@ -122,7 +122,7 @@ def test_ranks_are_the_same_in_chunks():
 
 @pytest.mark.parametrize('chunk', [1000, 300])
 def test_the_answers_of_a_hub_are_sent_once_per_batch(chunk):
-  """All queries have the same 700 known answers, except the last one."""
+  """All queries but the last have the same 700 known answers."""
   devices = parallel.num_devices()
   rows = 64 * devices
   set_of = np.zeros(rows, np.int32)
@@ -145,7 +145,7 @@ def test_the_answers_of_a_hub_are_sent_once_per_batch(chunk):
 
 
 def test_two_million_entities_fit():
-  """Ranks 300 queries in a separate process, and measures its memory."""
+  """Ranks 300 queries in a separate process whose memory is measured."""
   done = subprocess.run(
     [sys.executable, __file__],
     env={
@@ -162,7 +162,7 @@ def test_two_million_entities_fit():
   assert done.returncode == 0, done.stderr
   measured = json.loads(done.stdout)
   assert measured['candidates'] == [MANY - 4] * 3
-  embeddings = 4 * 4 * MANY  # bytes of float32 [V, 4]
+  embeddings = 4 * 4 * MANY  # The embeddings are float32 [V, 4].
   # All scores of a batch would take 256 x 2 million x 4 bytes = 2 GB.
   assert measured['grown'] < 3 * embeddings + 600 * 2**20
 

@@ -17,7 +17,7 @@ def double(params, batch):
 
 
 def params():
-  """Returns three arrays: see the known issue in `parallel.map_devices`."""
+  """Returns three arrays, because `map_devices` has a known issue with one."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

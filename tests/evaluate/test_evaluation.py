@@ -59,13 +59,13 @@ def parameters():
 
 @pytest.fixture(scope='module')
 def counted():
-  """Returns a compiled ranker for the tables of any `table_model`."""
+  """Returns a ranker for the tables of any `table_model`."""
   return ranker_lib.Ranker(table_model(), 8 * parallel.num_devices())
 
 
 @pytest.fixture(scope='module')
 def ranker():
-  """Returns a compiled ranker of `coke()` with batches of 8 rows."""
+  """Returns a ranker of `coke()` with batches of 8 rows on each device."""
   return ranker_lib.Ranker(coke(), 8 * parallel.num_devices())
 
 
@@ -167,7 +167,7 @@ def test_ranks_equal_the_reference(size, levels):
     scores = table_scores(model.tables, made)
     wanted = reference(scores, made, split, filter_splits)
     assert_ranks(ranks, *wanted)
-    if levels == 1:  # all scores equal
+    if levels == 1:  # All scores are equal.
       assert ranks.realistic.tolist() == ((wanted[2] + 1) / 2).tolist()
 
 
@@ -205,7 +205,7 @@ def test_the_config_selects_the_queries_that_determine_the_checkpoint():
 
 
 def test_choosing_a_checkpoint_does_not_use_test(counted):
-  """The known answers of a validation come from train and valid only."""
+  """When a checkpoint is chosen, only train and valid are in the filter."""
   made = random_graph(8, sizes=(40, 30, 60))
   task = link_prediction.LinkPrediction(made)
   tables = table_model(8, levels=30).tables
@@ -306,7 +306,7 @@ def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
 def ranks_of_both_models() -> dict[str, list]:
   """Returns the ranks of two models with exact scores."""
   made = random_graph(11)
-  # With layer norm scale 0, the scores are the biases for every sequence.
+  # With a layer norm of scale 0, the scores of every sequence are the biases.
   params = small.random_params(coke(), seed=2, scale=0.3)
   params['prediction_norm'] = {
     name: np.zeros(8, np.float32) for name in ('scale', 'bias')
@@ -397,9 +397,12 @@ def test_a_constant_model_ranks_at_the_mean(ranker, parameters):
 @pytest.mark.parametrize(
   ('leaf', 'place'),
   [
-    ('entity_bias', (5,)),  # the score of one entity, in all queries
-    ('element_embedding', (ENTITIES + 1, 0)),  # a relation, in some queries
-    ('element_embedding', (ENTITIES - 1, 0)),  # an entity that is not in train
+    # Changes the score of one entity in all queries.
+    ('entity_bias', (5,)),
+    # Changes the embedding of a relation, which is in some queries.
+    ('element_embedding', (ENTITIES + 1, 0)),
+    # Changes the embedding of an entity that is not in train.
+    ('element_embedding', (ENTITIES - 1, 0)),
   ],
 )
 def test_a_score_that_is_not_finite_is_an_error(
@@ -449,8 +452,9 @@ def test_counting_by_hand():
   counts, finite = jax.jit(counting_lib.count_filtered)(
     scores,
     np.array([1, 4, 4, 0], dtype=np.int32),
-    # Row 0 filters entity 2 and its gold entity, which stays a candidate. Row 1
-    # filters 0 and, twice, 3. Rows 4 and 7 do not exist.
+    # In row 0, entity 2 and the gold entity 1 are filtered. The gold entity
+    # stays a candidate nevertheless. In row 1, entity 0 is filtered once, and
+    # entity 3 twice. Rows 4 and 7 do not exist.
     np.array([0, 0, 1, 1, 1, 4, 7], dtype=np.int32),
     np.array([2, 1, 0, 3, 3, 0, 0], dtype=np.int32),
   )
@@ -525,7 +529,7 @@ def test_metrics_by_hand():
     'hits@3': 0.5,
     'hits@10': 0.75,
     'mean_rank': 4.375,
-    # Expected mean rank (11 + 11 + 6 + 16) / 4 = 11.
+    # The expected mean rank is (11 + 11 + 6 + 16) / 4 = 11.
     'adjusted_mean_rank_index': pytest.approx(1 - 3.375 / 10),
   }
   assert all(type(value) is float for value in metrics.values())
@@ -534,10 +538,10 @@ def test_metrics_by_hand():
 @pytest.mark.parametrize(
   ('ranks', 'candidates', 'index'),
   [
-    ([1, 1], [7, 9], 1.0),  # perfect
-    ([4, 5], [7, 9], 0.0),  # the mean of the candidates
-    ([7, 9], [7, 9], -1.0),  # the last
-    ([1, 1], [1, 1], 1.0),  # no other candidates
+    ([1, 1], [7, 9], 1.0),  # All ranks are the best ones.
+    ([4, 5], [7, 9], 0.0),  # All ranks are those expected from random scores.
+    ([7, 9], [7, 9], -1.0),  # All ranks are the last ones.
+    ([1, 1], [1, 1], 1.0),  # There are no other candidates.
   ],
 )
 def test_adjusted_mean_rank_index(ranks, candidates, index):
@@ -595,7 +599,8 @@ def summarized():
   """Returns results of three test triples with given ranks."""
   words = small.labels(12, ('friend', 'parent'))
   train = [(0, 1, 1), (0, 1, 2), (0, 1, 3), (5, 0, 6)]
-  test = [(0, 1, 4), (6, 0, 5), (0, 1, 11)]  # 4 and 11 are not in train
+  # Entities 4 and 11 are not in train.
+  test = [(0, 1, 4), (6, 0, 5), (0, 1, 11)]
   made = graph.KnowledgeGraph(
     'mine',
     words,
@@ -603,8 +608,9 @@ def summarized():
     np.zeros((0, 3), dtype=np.int32),
     np.array(test, dtype=np.int32),
   )
+  # The first three ranks are those of tails, the last three those of heads.
   ranks = ranks_lib.Ranks(
-    better=np.array([0, 1, 3, 9, 0, 0]),  # three tails, then three heads
+    better=np.array([0, 1, 3, 9, 0, 0]),
     equal=np.array([0, 0, 2, 0, 0, 0]),
     candidates=np.full(6, 10),
   )
@@ -643,13 +649,13 @@ def test_summary_of_relations_and_categories(summarized):
   assert relations['parent']['queries'] == 4
   assert relations['parent']['both']['mean_rank'] == (1 + 5 + 10 + 1) / 4
   categories = summarized['by_category']
-  assert set(categories) == {'1-1', '1-N'}  # those with queries
+  assert set(categories) == {'1-1', '1-N'}  # Only these have queries.
   assert categories['1-N']['head'] == relations['parent']['head']
   assert categories['1-1']['both'] == relations['friend']['both']
 
 
 def test_a_summary_computes_the_categories_once(monkeypatch):
-  """Computing them takes a pass over all triples."""
+  """Each computation of the categories takes a pass over all triples."""
   calls = []
   original = link_prediction.relation_categories
 

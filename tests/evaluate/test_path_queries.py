@@ -69,9 +69,9 @@ def edges_of(*sets):
 
 
 def quantile(edges, path, scores):
-  """Returns the quantile of a path's target, then whether it is a hit at 10.
+  """Returns the quantile of a path's target, or None without negatives.
 
-  Returns None if there are no negatives.
+  After the quantile, also returns whether the target has rank 10 or better.
   """
   source, relations, target = path
   reached = {source}
@@ -148,7 +148,8 @@ def test_quantiles_by_hand():
   )
   metrics = path_queries.quantile_metrics(ranks)
   assert (metrics['queries'], metrics['trivial']) == (6, 1)
-  # An equal negative counts as half. The fifth query has no negatives.
+  # A negative with an equal score counts as half. The fifth query has no
+  # negatives.
   quantiles = [1, (8 - 3) / 8, 31 / 40, 30 / 40, (20 - 9.5) / 20]
   assert metrics['mean_quantile'] == pytest.approx(np.mean(quantiles))
   assert metrics['hits@10'] == pytest.approx(3 / 5)
@@ -190,7 +191,8 @@ def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
   lengths = (worker.setup.training_set.queries.tokens != labels.pad_id + 1).sum(
     1
   )
-  assert set(lengths) == {3, 4}  # tokens of one and two relations
+  # Paths of one and of two relations have 3 and 4 tokens.
+  assert set(lengths) == {3, 4}
   state = worker.run()
   results = task.evaluate(worker.ranker, state.params, 'test', choosing=False)
   assert results['mean_quantile'] > 0.7

@@ -24,7 +24,7 @@ def run(out, *flags):
       **os.environ,
       'PATH': f'{python}{os.pathsep}{os.environ["PATH"]}',
       'OUT': str(out),
-      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'true',  # compiles faster
+      'JAX_DISABLE_MOST_OPTIMIZATIONS': 'true',  # JAX then compiles faster.
     },
     capture_output=True,
     text=True,

@@ -1,4 +1,4 @@
-"""Tests that the benchmarks run, compare equal models and count correctly."""
+"""Tests that the benchmarks run, compare equal models and report correctly."""
 
 import dataclasses
 import importlib
@@ -69,7 +69,11 @@ def tiny_setting(**changes):
 
 
 def tiny_task(paths):
-  """Returns a config and a task, for triples or paths of 1 and 2 relations."""
+  """Returns a config and a task.
+
+  The task is for paths of 1 and 2 relations if `paths` is true, else for
+  triples.
+  """
   setting = tiny_setting()
   config = data_sets.make_config(setting)
   if not paths:
@@ -186,8 +190,9 @@ def test_numbers_of_a_table():
   torch, ours, query, failed, _ = group['members']
   assert torch['summary']['times_torch_float32'] == 1
   assert torch['summary']['times_instance_mode'] is None
-  # In the three rounds, torch takes 2, 2 and 3 times as long as ours, and ours
-  # takes 2, 4 and 2 times as long as query. The summary has the medians.
+  # In the three rounds, `torch` takes 2, 2 and 3 times as long as `ours`, and
+  # `ours` takes 2, 4 and 2 times as long as `query`. The summary contains the
+  # medians.
   assert ours['summary']['times_torch_float32'] == 2
   assert query['summary']['times_instance_mode'] == 2
   assert 'summary' not in failed
@@ -207,7 +212,8 @@ def test_numbers_of_a_table():
   }
   text = report.render(results)
   assert 'large products 1,000 GFLOP/s in float32' in text
-  # Query mode: torch takes 4, 8 and 6 times as long, and ours 2, 4 and 2 times.
+  # `torch` takes 4, 8 and 6 times as long as `query`. The row of `query` shows
+  # the medians of these numbers and of 2, 4 and 2.
   assert '| 6.00 | 2.00 |' in text
   assert 'failed: out of memory' in text
 
@@ -260,7 +266,7 @@ def test_variants_of_pytorch_need_pytorch():
 def test_random_data_have_the_published_counts(name):
   counts = data_sets.COUNTS[name]
   data = data_sets.random_graph(counts)
-  published.check_counts(  # It checks nothing for the tiny data set.
+  published.check_counts(  # This checks nothing for the tiny data set.
     name,
     entities=data.vocabulary.num_entities,
     relations=data.vocabulary.num_relations,
@@ -325,7 +331,8 @@ def to_torch(params, torch):
     'entity_bias': params['entity_bias'],
   }
 
-  def put(name, values):  # a dense layer or a layer norm
+  def put(name, values):
+    """Adds the values of a dense layer or of a layer norm to `state`."""
     if 'kernel' in values:
       state[f'{name}.weight'] = values['kernel'].T
     else:
@@ -349,7 +356,10 @@ def to_torch(params, torch):
 
 @pytest.fixture
 def both():
-  """Returns trainings of coke_jax and PyTorch with equal parameters."""
+  """Returns a config, a CoKE, its parameters, and a training of PyTorch.
+
+  The training starts from the same parameters.
+  """
   torch = pytest.importorskip('torch')
   from experiments.benchmarks import torch_steps
 
@@ -361,12 +371,13 @@ def both():
   theirs = torch_steps.Steps(config, task)
   coke = tasks.build_model(config, task.data.vocabulary, task.max_length)
   generator = np.random.default_rng(1)
-  params = jax.tree.map(  # no zero biases, no unit scales
+  params = jax.tree.map(  # Biases are not 0, and scales are not 1.
     lambda leaf: generator.normal(0.1, 0.2, leaf.shape).astype(np.float32),
     jax.eval_shape(lambda: parameters.init_params(coke, 0)),
   )
   theirs.model.load_state_dict(to_torch(params, torch))
-  jax.config.update('jax_disable_most_optimizations', True)  # compiles faster
+  # JAX then compiles faster.
+  jax.config.update('jax_disable_most_optimizations', True)
   yield config, coke, params, theirs
   jax.config.update('jax_disable_most_optimizations', False)
 
@@ -378,7 +389,7 @@ def test_both_models_are_equal(both):
 
   for batch in theirs.training_set.epoch(0):
     if (batch['answers'] == batches_lib.PAD_ANSWER).any():
-      break  # a batch with padding rows, which have no weight
+      break  # This batch has padding rows, which have no weight.
   rows = int((batch['answers'][:, 0] >= 0).sum())
   tokens, position = batch['tokens'], batch['mask_position']
   ours = jax.jit(coke.apply)({'params': params}, tokens, position)[:rows]
@@ -417,7 +428,7 @@ def test_both_trainings_are_equal(both):
     losses.append((metrics['loss'].item(), theirs.last_loss.item()))
   ours, torch_losses = np.array(losses).T
   np.testing.assert_allclose(ours, torch_losses, rtol=1e-4)
-  assert ours[-1] < ours[0] - 0.05  # the loss decreases
+  assert ours[-1] < ours[0] - 0.05  # The loss decreases.
 
 
 def test_the_schedules_are_equal():
@@ -445,7 +456,7 @@ def test_operations_of_the_pytorch_model_are_those_of_the_program(both):
     SIZES['feed_forward_size'],
     whole_last_block=True,
   )
-  # The counter includes attention if it is computed by plain products.
+  # The counter includes attention only if plain products compute it.
   plain = torch.nn.attention.SDPBackend.MATH
   with (
     torch.nn.attention.sdpa_kernel(plain),
@@ -510,9 +521,9 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
   watch = stopwatch.Stopwatch(FakeStepper(whole, clock))
   assert watch.compile_seconds == 200
   assert watch.step_seconds == {3: 1, 4: 1}
-  # Rounded up to one call of 8 steps.
+  # The steps are rounded up to one call of 8 steps.
   assert watch.round_steps(seconds=5) == {3: 8, 4: 8}
-  # Not rounded up to 16, because 2 x 16 steps would take more than 30 s.
+  # They are not rounded up to 16, because 2 x 16 steps take more than 30 s.
   assert watch.round_steps(seconds=20) == {3: 15, 4: 15}
   assert watch.round_steps(seconds=5, least=69) == {3: 35, 4: 35}
   measured = watch.measure({3: 2, 4: 3})
@@ -521,7 +532,7 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
 
 
 class FakeWorker:
-  """Replaces a process. The label of its setting is the seconds of a step."""
+  """Replaces a process. A step takes as many seconds as the label states."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)
@@ -575,7 +586,7 @@ def test_a_profile_adds_up_the_time_of_a_step():
     ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
     ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
     ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
-    # A product of the gradient, with the transposed entities.
+    # The gradient is multiplied with the transposed entities.
     (
       'transpose(jvp(CoKE))/CoKE.entity_logits/transpose',
       'products with entities',

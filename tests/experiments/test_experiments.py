@@ -41,11 +41,14 @@ LABEL = 'smoke: stand-in graph countries'
 
 @pytest.fixture(scope='session')
 def smoke(tmp_path_factory, request):
-  """Returns the output folder of `all --budget=smoke`. All workers share it."""
+  """Returns the output folder of `experiments.paper.all --budget=smoke`.
+
+  All workers of pytest-xdist share this folder.
+  """
   pytest.importorskip('matplotlib')
   pytest.importorskip('sklearn')
   shared = tmp_path_factory.getbasetemp()
-  if hasattr(request.config, 'workerinput'):  # pytest-xdist
+  if hasattr(request.config, 'workerinput'):  # This process is a worker.
     shared = shared.parent
   out = shared / 'smoke'
   with (shared / 'smoke.lock').open('w') as lock:
@@ -104,7 +107,8 @@ def test_numbers_are_those_of_the_work_folders(smoke):
     assert config['data']['max_path_length'] == row['max_path_length']
     measured = read(folder / 'results.json')
     assert row['numbers']['hits@10']['ours'] == measured['hits@10']
-    assert set(measured['by_length']) == {'1', '2'}  # evaluated for both models
+    # Each model is evaluated on test paths of all lengths.
+    assert set(measured['by_length']) == {'1', '2'}
   rows = read(smoke / 'single_hop_from_paths.json')['rows']
   measured = read(smoke / 'runs' / rows[1]['runs'][0] / 'results.json')
   single = measured['single_edges']['both']
@@ -158,7 +162,8 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   assert not all_.is_complete(script, asked, {**entry, 'complete': False})
   more = options.Options('smoke', out, seeds=2)
   assert not all_.is_complete(script, more, entry)
-  shutil.rmtree(out / 'runs' / 'countries-smoke-seed0')  # as in a fresh clone
+  # A fresh clone has no work folders.
+  shutil.rmtree(out / 'runs' / 'countries-smoke-seed0')
   assert not all_.is_complete(script, asked, entry)
 
 
@@ -231,7 +236,7 @@ def test_a_killed_sitting_lasts_until_its_last_written_file(tmp_path):
   place.folder.mkdir()
   log = place.folder / 'metrics.jsonl'
   log.touch()
-  os.utime(log, (1767225600 + 90,) * 2)  # 90 seconds after `started`
+  os.utime(log, (1767225600 + 90,) * 2)  # This is 90 s after `started`.
   again = runs.Sittings(place)
   assert not again.finished
   with again.sitting():
@@ -257,7 +262,8 @@ def test_mean_and_spread():
   assert report.spread([0.25]) == report.Spread(0.25, None)
   several = report.spread([0.1, 0.2, 0.6])
   assert several.mean == pytest.approx(0.3)
-  assert several.deviation == pytest.approx(0.07**0.5)  # (.04 + .01 + .09) / 2
+  # The variance is (.04 + .01 + .09) / 2 = .07.
+  assert several.deviation == pytest.approx(0.07**0.5)
 
 
 def test_comparison():

@@ -1,4 +1,4 @@
-"""Tests the scripts for large graphs on small graphs."""
+"""Tests the scripts for large graphs, but with small graphs."""
 
 import dataclasses
 import itertools
@@ -38,8 +38,8 @@ def test_parts_without_training(folder):
   results = {}
   for part in ('parse', 'load', 'filter'):
     results[part] = large_graph.run_part(part, folder, 1, 8)
-  # The hub has 800 facts. If each line had its own list of answers, the lists
-  # would take 800 x 780 x 4 bytes.
+  # The hub has 800 facts, of which about 780 are lines of train. If each line
+  # had its own list of answers, the lists would take 800 x 780 x 4 bytes.
   (size,) = results['filter']['bytes'].values()
   assert size < 2 * 800 * 780
   table = large_graph.table({str(ENTITIES): results})
@@ -49,7 +49,7 @@ def test_parts_without_training(folder):
 
 @pytest.mark.parametrize('layers', [0, 3])
 def test_estimated_parameters(layers):
-  """Compares the formula with the shapes of a model."""
+  """Compares the estimate with the number of parameters of a model."""
   config = (
     recipes.factorization() if not layers else config_lib.default_config()
   )
@@ -80,8 +80,8 @@ def test_larger_models_take_more_memory_and_time():
   state = 20 * one.parameters(machine)
   assert scaling.memory(one, machine) == state + 2**27
   few = dataclasses.replace(one, candidates=1000, adagrad=True)
-  # The state takes 8 bytes per parameter. The gradient of the candidates and
-  # their logits take little.
+  # A parameter and its sum of Adagrad take 8 bytes. The gradient and the logits
+  # of the candidates take little.
   assert scaling.memory(few, machine) == pytest.approx(
     8 * one.parameters(machine), rel=0.02
   )

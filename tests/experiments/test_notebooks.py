@@ -51,7 +51,7 @@ def test_the_notebooks_run(tmp_path):
   environment = {
     **os.environ,
     'COKE_NOTEBOOK_SIZE': 'small',
-    'JAX_DISABLE_MOST_OPTIMIZATIONS': 'true',  # compiles faster
+    'JAX_DISABLE_MOST_OPTIMIZATIONS': 'true',  # JAX then compiles faster.
     'IPYTHONDIR': str(tmp_path / 'ipython'),
     'JUPYTER_PLATFORM_DIRS': '1',
   }

@@ -89,8 +89,8 @@ def test_the_best_validation_is_reported(data, tmp_path, capsys, monkeypatch):
 def trainings(monkeypatch):
   """Replaces trainings by a formula.
 
-  Returns the list of their settings, and a function that sets the number of the
-  training that is interrupted.
+  Returns the list of the settings of all trainings, and a function. Calling the
+  function with n interrupts the n-th training.
   """
   made = []
 

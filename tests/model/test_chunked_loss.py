@@ -14,12 +14,12 @@ ENTITIES, ROWS, WIDTH, EXTRA = 11, 5, 8, 3
 
 
 def example(most, seed=0):
-  """Returns query, table, bias and answers, and a weight for each row."""
+  """Returns the queries, the table, the bias, the answers and the weights."""
   generator = np.random.default_rng(seed)
   draw = generator.standard_normal
   answers = generator.integers(-1, ENTITIES, (ROWS, most))
-  # The first and last entities of chunks of 4. The last chunk, from 7 to 10,
-  # overlaps with the one before.
+  # These are the first and last entities of chunks of 4. The last chunk, from 7
+  # to 10, overlaps with the chunk before it.
   borders = [0, 3, 4, 7, 10]
   answers[:, 0] = borders
   answers[0] = -1
@@ -54,7 +54,7 @@ def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
     jax.jit(jax.value_and_grad(function, (0, 1, 2), has_aux=True))(*arrays)
     for function in (whole, in_chunks)
   )
-  assert float(got[0][1][0]) == 0  # the row without answers
+  assert float(got[0][1][0]) == 0  # Row 0 has no answers.
   assert not np.asarray(got[1][1])[ENTITIES:].any()
   # bfloat16 has 8 significant bits. A gradient may be rounded differently.
   tolerance = 1e-5 if dtype == jnp.float32 else 1e-2
@@ -66,7 +66,7 @@ def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
 
 @pytest.mark.parametrize(('rows', 'members'), [('instance', 1), ('query', 2)])
 def test_training_is_the_same_in_chunks(rows, members):
-  """Compares two steps with dropout."""
+  """Compares the results of two training steps with dropout."""
   config = small.config(
     train={'rows': rows},
     model={'num_layers': 0, 'output_dropout': 0.1, 'num_members': members},
@@ -107,7 +107,7 @@ def test_chunks_are_used_when_logits_exceed_a_gibibyte():
 
 
 def test_memory_does_not_grow_with_the_vocabulary():
-  """The compiler reports the memory of all arrays between input and output."""
+  """The compiler reports the memory of all intermediate arrays."""
 
   def temporary(entities, chunk):
     def total(query, table, bias, answers):

@@ -16,7 +16,8 @@ from coke_jax.training import loop, optimizer
 from coke_jax.training import setup as setup_lib
 
 V, R, MASK, PAD = 5, 3, 8, 9
-# (tokens, known entity, relations, head is masked)
+# For each row: the tokens, the known entity, the relations, and whether the
+# head is masked.
 SEQUENCES = [
   ([2, V + 1, MASK, PAD, PAD], 2, [1], False),
   ([MASK, V + 1, 2, PAD, PAD], 2, [1], True),
@@ -338,7 +339,7 @@ def test_a_trained_model_is_exported_and_loaded(tmp_path):
 
 
 def test_instances_and_queries_have_the_same_gradient():
-  """Without dropout, a batch of all rows has the same loss in both modes."""
+  """Without dropout, all instances together have the loss of all queries."""
   data = small.random_graph(repeats=False)
   made = queries.from_triples(data.train, data.vocabulary)
   model = small.coke(

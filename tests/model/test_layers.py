@@ -9,7 +9,7 @@ from coke_jax.model import layers
 
 
 def dropped(rate, shape, seed=0, *, train=True):
-  """Returns ones after dropout."""
+  """Applies dropout to an array of ones."""
   return np.asarray(
     layers.Dropout(rate).apply(
       {}, jnp.ones(shape), train=train, rngs={'dropout': jax.random.key(seed)}
@@ -23,8 +23,7 @@ def test_dropout_rate_and_scale(rate):
   zeros = (values == 0).mean()
   assert abs(zeros - rate) < 5 * (rate * (1 - rate) / values.size) ** 0.5
   np.testing.assert_allclose(values[values != 0], 1 / (1 - rate), rtol=2e-4)
-  # Neighbouring values are independent. The two halves of each random word are
-  # independent, too.
+  # Values that are 50 columns or one row apart are independent.
   kept = values != 0
   for other in (np.roll(kept, 50, axis=-1), np.roll(kept, 1, axis=0)):
     both = (kept & other).mean()

@@ -31,7 +31,8 @@ def brute_force(logits, answers, target_mass):
 @given(
   seed=st.integers(0, 10**6),
   rows=st.just(3),
-  entities=st.sampled_from([1, 2, 7]),  # Few, because each shape compiles.
+  # There are only three sizes, because each shape is compiled.
+  entities=st.sampled_from([1, 2, 7]),
   most=st.just(4),
   target_mass=st.sampled_from([0.05, 0.25, 0.8, 1.0]),
 )
@@ -58,7 +59,7 @@ def test_a_higher_target_mass_rewards_the_answer_more():
 
   assert gain(0.8) > 0
   assert gain(1.0) > gain(0.8) > gain(0.25)
-  assert gain(0.1) < 0  # The answer has less mass than the other entities.
+  assert gain(0.1) < 0  # Each other entity has more mass than the answer.
 
 
 def test_rows_without_answers_have_a_loss_of_zero():

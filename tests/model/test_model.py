@@ -1,4 +1,4 @@
-"""Compares the model with the authors' implementation; tests its options."""
+"""Compares the model with that of the authors, and tests its options."""
 
 import pathlib
 
@@ -13,11 +13,12 @@ from coke_jax import tasks
 from coke_jax.data import vocabulary
 from coke_jax.model import encoder, loss, parameters
 
-# Parameters, inputs, hidden states, logits and losses of a small model in the
-# authors' implementation.
+# The file contains parameters, inputs, hidden states, logits and losses of a
+# small model in the authors' implementation.
 ORACLE = pathlib.Path(__file__).parents[1] / 'data' / 'official_forward.npz'
 
-# (name, entities, relations) -> millions of parameters (paper, table 4).
+# For each data set: its name, the numbers of entities and relations, and the
+# millions of parameters in table 4 of the paper.
 PAPER_PARAMETERS = [
   ('FB15k', 14_951, 1_345, 10.58),
   ('FB15k-237', 14_541, 237, 10.19),
@@ -31,7 +32,7 @@ def small_model(**changes):
 
 
 def oracle_params(stored):
-  """Converts the stored parameters to the tree of this model."""
+  """Converts the stored parameters to a parameter tree of `encoder.CoKE`."""
 
   def get(name):
     return stored[f'params/{name}']
@@ -211,7 +212,8 @@ def test_initial_parameters():
   coke = small_model(hidden_size=64, num_tokens=2000, pad_id=1999)
   params = parameters.init_params(coke, 3)
   embedding = np.asarray(params['element_embedding'])
-  assert np.abs(embedding).max() <= 0.04 + 1e-6  # two standard deviations
+  # Values beyond two standard deviations are drawn again.
+  assert np.abs(embedding).max() <= 0.04 + 1e-6
   np.testing.assert_allclose(embedding.std(), 0.02 * 0.8796, rtol=0.02)
   assert not params['entity_bias'].any()
   assert not params['blocks_0']['hidden']['bias'].any()

@@ -1,4 +1,4 @@
-"""Checks that no NaN is saved when training with extreme numbers and sizes."""
+"""Tests trainings with extreme numbers and sizes. They must not save a NaN."""
 
 import json
 import math
@@ -140,7 +140,7 @@ def test_one_relation_and_a_batch_larger_than_the_data(tmp_path):
     tmp_path, valid=RING[:1], test=RING[1:2], **{'train.batch_size': 64}
   )
   work = train(tmp_path, config)
-  assert len(losses(work)) == 3  # one step in each epoch
+  assert len(losses(work)) == 3  # Each epoch has one step.
   assert results(work)['queries'] == 2
 
 
@@ -148,7 +148,8 @@ def test_one_relation_and_a_batch_larger_than_the_data(tmp_path):
 def test_no_valid_split(tmp_path, rows):
   config = small_config(tmp_path, test=RING[:2], **{'train.rows': rows})
   work = train(tmp_path, config)
-  assert results(work)['step'] == len(losses(work))  # the last checkpoint
+  # The last checkpoint is evaluated.
+  assert results(work)['step'] == len(losses(work))
 
 
 def test_no_train_split(tmp_path):

@@ -36,7 +36,7 @@ def brute_force(params, *, rotation=False):
     params['element_embedding'],
     params['composition_embedding'],
   )
-  # (known entity, rows of factors, answers) of each query
+  # For each query: the known entity, the rows of its factors, and the answers.
   queries = [(3, [1], [4, 9]), (5, [R, R + 1], [7]), (0, [], [])]
   return [
     sum(

@@ -34,7 +34,7 @@ def film_triples():
       rows.append((director, DIRECTED, FIRST_FILM + film))
   rows += [(ANN, LIKES, FIRST_FILM + film) for film in range(5)]
   rows += [(ANN, RARE, FIRST_FILM + film) for film in range(4)]
-  rows += [(ANN, LIKES, ANN), rows[0]]  # a loop, and a duplicate
+  rows += [(ANN, LIKES, ANN), rows[0]]  # These are a loop and a duplicate.
   return np.array(rows, np.int32)
 
 
@@ -49,7 +49,7 @@ NAMES = readable_names.make_names(DATA.vocabulary, {})
 
 
 class Fake:
-  """A model whose hidden states depend on the director, plus some noise."""
+  """A model whose hidden states depend on the director and on some noise."""
 
   def __init__(self, spread=0.1):
     self.spread = spread
@@ -78,9 +78,10 @@ def test_an_entity_is_found_on_both_sides_of_all_its_triples():
     | {('Ann', 'likes', film) for film in (*FILMS[:5], 'Ann')}
   )
   assert labelled(chosen) == expected
-  assert len(chosen.triples) == len(expected) == chosen.kept  # no duplicates
+  # The triples contain no duplicates.
+  assert len(chosen.triples) == len(expected) == chosen.kept
   assert chosen.found == len(expected) + 4
-  assert chosen.left_out == 1  # `rare` with four triples, one too few
+  assert chosen.left_out == 1  # `rare` has four triples, one too few.
   states = chosen.triples[np.arange(len(expected)), chosen.column]
   assert (states == ANN).all()
   assert (chosen.triples[:, 1] == chosen.groups[chosen.group]).all()
@@ -112,7 +113,7 @@ def test_a_relation_and_its_inverse_are_grouped_by_the_common_side():
   assert [ENTITIES[one] for one in chosen.groups] == ['Ann', 'Bob']
   assert np.bincount(chosen.group).tolist() == [12 + 11, 6 + 6]
   assert (chosen.column == map_selection.RELATION).all()
-  assert chosen.left_out == 1  # Cid, with 8 triples
+  assert chosen.left_out == 1  # Cid has 8 triples, two too few.
   assert chosen.found == 22 + 21
   for (head, relation, tail), group in zip(
     chosen.triples, chosen.group, strict=True
@@ -264,7 +265,7 @@ def test_the_numbers_name_the_triple_of_every_point():
     assert point['triple'][point['column']] == 'Ann'
     assert numbers['groups'][point['group']]['label'] == point['triple'][1]
   assert [group['points'] for group in numbers['groups']] == [12, 11, 6]
-  assert numbers['perplexity'] == pytest.approx(28 / 3)  # of 29 points
+  assert numbers['perplexity'] == pytest.approx(28 / 3)  # There are 29 points.
   assert numbers['silhouette'] == pytest.approx(made.silhouette.mean())
 
 

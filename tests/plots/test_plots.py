@@ -39,7 +39,7 @@ PATH_RESULTS = {
   'split': 'test',
   'by_length': {
     '1': {'queries': 9, 'mean_quantile': 0.9, 'hits@10': 0.8},
-    '2': {'queries': 7},  # all trivial
+    '2': {'queries': 7},  # All seven are trivial, so there is no metric.
   },
   'single_edges': TRIPLE_RESULTS,
 }
@@ -52,7 +52,7 @@ TRAINING = [
 
 
 def town_graph(num_towns=16):
-  """Returns a graph in which Ulm has many edges. A label contains `$`."""
+  """Returns a graph in which Ulm has many edges. One label contains `$`."""
   towns = ['Ulm', 'Köln', *(f'town_{i:02}' for i in range(num_towns))]
   rows = [(0, 0, town) for town in range(2, 2 + num_towns)]
   rows += [(town, 1, 0) for town in range(2, 2 + num_towns)]
@@ -78,7 +78,7 @@ class Fake:
 
 @pytest.fixture
 def run_folder(tmp_path):
-  """Returns the work folder of a finished run. It contains no parameters."""
+  """Returns the work folder of a finished run, but without parameters."""
   created = small.create_workdir(
     tmp_path / 'run', small.config(data={'name': 'towns'}), town_graph()
   )
@@ -120,7 +120,7 @@ def test_curves_bars_and_maps_of_a_folder_are_drawn(run_folder, tmp_path):
     if path.suffix == '.png':
       pixels = image.imread(path)
       assert min(pixels.shape[:2]) > 500
-      assert pixels[..., :3].std() > 0.0  # not blank
+      assert pixels[..., :3].std() > 0.0  # The picture is not blank.
     elif path.suffix == '.svg':
       assert xml.etree.ElementTree.parse(path).getroot().tag.endswith('svg')
     else:
@@ -156,7 +156,7 @@ def test_a_map_has_a_title_a_legend_and_a_description(run_folder, tmp_path):
   assert '1  Ulm on the Danube (32)' in written
   assert '2  Cologne (16)' in written
   assert 'near to' in written
-  assert r'pays \$ in \$' in written  # not a formula
+  assert r'pays \$ in \$' in written  # The text is not drawn as a formula.
   assert '48 training triples' in written
   assert 'head of “near to”, tail of “pays' in written
 

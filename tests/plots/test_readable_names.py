@@ -68,7 +68,7 @@ def test_a_name_that_is_another_label_is_not_used_twice():
 def test_all_names_of_a_real_vocabulary_differ(benchmark_folder):
   folder = benchmark_folder('FB15k')
   given = readable_names.read_names(folder / 'entity2text.txt.xz')
-  # Use only the labels of the relations, without given names.
+  # Only the labels in the file of relations are used, not the names.
   relations = tuple(readable_names.read_names(folder / 'relation2text.txt.xz'))
   entities = tuple(given)
   names = readable_names.make_names(small.labels(entities, relations), given)

@@ -53,7 +53,7 @@ def npz(path):
 
 
 def by_the_encoder(model, *arguments, **options):
-  """Applies the Flax module without batches and sharding."""
+  """Applies the Flax module to all sequences at once, without sharding."""
   apply = jax.jit(functools.partial(model.encoder.apply, **options))
   params = small.random_params(model.encoder)
   return np.asarray(apply({'params': params}, *arguments))
@@ -258,7 +258,8 @@ def test_one_long_label_does_not_widen_the_file(tmp_path, monkeypatch):
   )
   for made in (static, states):
     path = made.save(tmp_path / 'embeddings.npz')
-    assert path.stat().st_size < 200_000  # not 500 * 20,000 * 4
+    # An array of 500 labels with 20,000 characters would take 40 MB.
+    assert path.stat().st_size < 200_000
     assert tuple(npz(path)['labels'].tolist()) == labels
   monkeypatch.setattr(label_arrays, '_ALWAYS_ALLOWED_BYTES', 1 << 20)
   for made in (static, states):

@@ -1,4 +1,4 @@
-"""Tests that an exported model is read exactly or raises an error."""
+"""Tests that an exported model is read exactly, or that an error is raised."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ from coke_jax.training import train_state
 
 ENTITIES = ('', ' a ', '"q"', 'NA', 'Zürich', '東', '\u2028', *'bcdefgh')
 RELATIONS = ('nan', 'near')
-BEST, LAST = 20, 30  # steps
+BEST, LAST = 20, 30  # These are steps of checkpoints.
 KERNEL = 'blocks_0/attention/query_key_value/kernel'
 FILES = {
   'model.safetensors',
@@ -108,7 +108,7 @@ def paths(tmp_path_factory):
 
 @pytest.fixture
 def exported(triples, tmp_path):
-  """Returns a copy of an exported model, which tests may damage."""
+  """Returns a copy of an exported model. Tests may damage the copy."""
   return pathlib.Path(shutil.copytree(triples[1], tmp_path / 'model'))
 
 
@@ -379,7 +379,7 @@ Change = Callable[[pathlib.Path], None]
 
 
 def with_params(change: Callable[[dict], None]) -> Change:
-  """Changes the parameters and their checksum in model.safetensors."""
+  """Returns a change of the parameters and checksum in model.safetensors."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'model.safetensors'
@@ -392,7 +392,7 @@ def with_params(change: Callable[[dict], None]) -> Change:
 
 
 def with_metadata(change: Callable[[dict], None]) -> Change:
-  """Changes the metadata in model.safetensors, not the parameters."""
+  """Returns a change of only the metadata in model.safetensors."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'model.safetensors'
@@ -406,7 +406,7 @@ def with_metadata(change: Callable[[dict], None]) -> Change:
 
 
 def with_data(change: Callable[[dict], None]) -> Change:
-  """Changes data.safetensors."""
+  """Returns a change of data.safetensors."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / 'data.safetensors'
@@ -418,7 +418,7 @@ def with_data(change: Callable[[dict], None]) -> Change:
 
 
 def with_json(name: str, change: Callable[[dict], object]) -> Change:
-  """Changes config.json or vocabulary.json."""
+  """Returns a change of config.json or vocabulary.json."""
 
   def apply(folder: pathlib.Path) -> None:
     path = folder / name
@@ -430,12 +430,12 @@ def with_json(name: str, change: Callable[[dict], object]) -> Change:
 
 
 def with_bytes(name: str, new: bytes) -> Change:
-  """Replaces the content of a file."""
+  """Returns a change that replaces the content of a file."""
   return lambda folder: (folder / name).write_bytes(new) and None
 
 
 def unlisted(name: str) -> Change:
-  """Removes a file. The checksums are then computed without it."""
+  """Returns a change that removes a file, so that it has no checksum."""
   return lambda folder: (folder / name).unlink()
 
 
@@ -573,7 +573,7 @@ def test_an_exported_model_answers_where_orbax_is_missing(triples):
   )
   assert done.returncode == 0, done.stderr
   answers = coke_jax.load(run).predict(('NA', 'near', '?'), top=5)
-  # The two processes can compile differently, so the last bits can differ.
+  # The two processes can compile differently, so scores can differ slightly.
   assert [json.loads(line) for line in done.stdout.splitlines()] == [
     [answer.label, answer.rank, pytest.approx(answer.score, rel=1e-5)]
     for answer in answers

@@ -27,7 +27,7 @@ def model():
 
 @pytest.fixture(scope='module')
 def path_model():
-  """Returns a model for up to two relations. The data have longer paths."""
+  """Returns a model for up to two relations. Its data contain longer paths."""
   return small.table_model(
     small.random_paths(), max_length=5, max_path_length=2
   )
@@ -55,7 +55,7 @@ def labelled_paths(data, split, longest):
 
 
 def answers_by_hand(model, question, **options):
-  """Returns the labels of answers, best first; ties are ordered by id."""
+  """Returns the labels of answers, best first. Ties are ordered by id."""
   data, words = model.data, model.data.vocabulary
   scores, _ = small.scores_by_hand(model, question)
   allowed = set(words.entities)
@@ -465,7 +465,7 @@ def test_numbers_of_64_bits_are_refused():
     ('triples', 1, 1, 1),
     ('paths', 1, 3, 1),
     ('paths', 2, 3, 2),
-    ('paths', 5, 3, 3),  # The data contain no longer paths.
+    ('paths', 5, 3, 3),  # The longest path in the data has 3 relations.
     ('paths', 5, 1, 1),
   ],
 )

@@ -1,4 +1,4 @@
-"""Tests models in other processes: forks and pickles."""
+"""Tests models in forked processes, and pickled models."""
 
 import os
 import pickle

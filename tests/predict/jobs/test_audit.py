@@ -16,7 +16,7 @@ def model():
 
 
 def side_score(model, question, answer):
-  """Returns the score of a head or tail."""
+  """Returns the score of an answer: the head or the tail of a fact."""
   facts = small.facts(model.data, *small.SPLITS)
   known = small.reached(facts, question)
   _, logs = small.scores_by_hand(model, question)
@@ -31,7 +31,7 @@ def side_score(model, question, answer):
 
 
 def by_hand(model, splits, relations=small.RELATIONS):
-  """Returns the facts of splits with their scores, worst first."""
+  """Returns the facts of splits with their scores, lowest score first."""
   known = set()
   for split in splits:
     words = model.data.vocabulary

@@ -31,7 +31,11 @@ def base_facts(model):
 
 
 def paths_by_hand(known, fact):
-  """Returns the paths as lists of (fact, whether it is followed backwards)."""
+  """Returns the paths from a fact's head to its tail without the fact.
+
+  Each path is a list of steps. A step is a pair of a fact and whether the path
+  follows this fact backwards.
+  """
   known = known - {fact}
   found, waiting = [], [([], [fact[0]])]
   while waiting:

@@ -18,7 +18,7 @@ def by_hand(triples, relation, side):
     side: 0 for the head, 2 for the tail.
 
   Returns:
-    Entity -> value, as `PlausibleEntities.heads` defines it.
+    A dict from each such entity to its value, see `PlausibleEntities.heads`.
   """
   roles = {
     (number, place): {t[place] for t in triples if t[1] == number}
@@ -72,7 +72,10 @@ def test_random_graphs(seed):
 
 
 def countries(without):
-  """Returns 30 countries with neighbors, and a capital except in `without`."""
+  """Returns a graph of 30 countries and their neighbors and capitals.
+
+  The countries in `without` have no capital.
+  """
   names = [f'country {i:02}' for i in range(30)]
   names += [f'city {i:02}' for i in range(30)]
   words = small.labels(names, ['borders', 'capital'])
@@ -99,7 +102,7 @@ def test_a_country_has_one_capital():
 
 def test_a_model_finds_the_missing_facts_of_single_valued_relations():
   made = countries(without=(3, 7))
-  # Now each city is the capital of two countries.
+  # Now each city is the capital of up to two countries.
   tails = made.train[:, 2]
   tails[made.train[:, 1] == 1] = 30 + (tails[made.train[:, 1] == 1] - 30) // 2
   model = small.table_model(made)
