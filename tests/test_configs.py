@@ -13,7 +13,7 @@ from coke_jax.model import parameters
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
-# From the name of each config to its data set, and to its number of parameters in
+# From the name of each config to its data set and its number of parameters, in
 # millions. The numbers for FB15k, WN18, FB15k-237 and WN18RR are those of the
 # paper.
 CONFIGS = {
@@ -38,8 +38,8 @@ CONFIGS = {
   'wn18rr': ('WN18RR', 16.92),
   'wn18rr_cpu': ('WN18RR', 42.06),
 }
-# From the name of a config to its number of blocks, its dropout, its target mass
-# and its number of epochs. The values for path queries are from the authors'
+# From the name of a config to its number of blocks, dropout, target mass and
+# number of epochs. The values for path queries are from the authors'
 # implementation. All other values are from the paper.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),

@@ -114,7 +114,7 @@ def largest_buffer():
 
 
 def check_start_and_checkpoints(folder):
-  """Creates, writes and reads a state with an eighth of the entities per device.
+  """Creates, writes and reads a state that is cut into eight shards.
 
   The values are those of a state without shards. A checkpoint of shards can be
   read as shards or as whole arrays. A checkpoint of whole arrays can be read as
@@ -166,8 +166,8 @@ def check_start_and_checkpoints(folder):
   only = {'params': shapes['params']}
   assert_placed(read('cut', only), {'params': cut.params})
 
-  # A folder may contain checkpoints of shards and of whole arrays. The rules for
-  # keeping and deleting them are the same.
+  # A folder may contain checkpoints of shards and of whole arrays. The same
+  # rules decide which of them are kept.
   def kept():
     return {path.name for path in (folder / 'cut').glob('*')}
 

@@ -123,7 +123,7 @@ class Load:
       self._tally.failures.append(f'after version {number}: metrics: {after}')
 
   async def _metrics(self) -> dict[str, float]:
-    """Reads the numbers of loads and failures, and the time of the last load."""
+    """Reads the counts of loads and failures, and the time of the last load."""
     connection = example_server.Connection(self._server.port)
     await connection.send(example_server.get(self._server.host, '/metrics'))
     text = (await connection.receive()).body.decode()

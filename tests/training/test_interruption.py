@@ -1,4 +1,4 @@
-"""Tests that signals are recorded or raised, and a second one ends a process."""
+"""Tests how signals are recorded or raised. A second signal ends a process."""
 
 import contextlib
 import gc
