@@ -30,9 +30,9 @@ def forget_programs():
 
 @pytest.fixture
 def exported(monkeypatch):
-  """Replaces `map_devices`. A mapped function only lowers its program.
+  """Replaces `map_devices`. Calls of a mapped function only lower its program.
 
-  The function is not compiled or run, and returns zeros. Yields the list of the
+  The calls return zeros, and nothing is compiled or run. Yields the list of the
   lowered programs.
   """
   original, found = parallel.map_devices, []
@@ -58,7 +58,7 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Checks that every platform has programs, which contain some operations.
+  """Checks the platforms of the lowered programs, and their operations.
 
   Args:
     found: the lowered programs.

@@ -91,7 +91,7 @@ def check_training(name):
 
 
 def assert_placed(state, expected):
-  """Checks that each device has an eighth of the entities, and all values."""
+  """Checks the values, and that each device has an eighth of the entities."""
   for (path, leaf), wanted in zip(
     jax.tree_util.tree_leaves_with_path(state),
     jax.tree.leaves(expected),

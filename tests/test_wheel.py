@@ -87,7 +87,7 @@ def test_content(wheel):
 
 
 def facts():
-  """Returns facts about towns. The country of a town determines the others."""
+  """Returns facts about towns. A town's country determines its other facts."""
   triples = []
   for number in range(60):
     town, country = f'Town {number}', f'Country {number % 6}'

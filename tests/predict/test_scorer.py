@@ -137,7 +137,7 @@ def test_nothing_is_compiled_twice():
   assert model.encoder.traces == first
   call_all(9)
   second = model.encoder.traces
-  # The programs were compiled for the next batch size.
+  # The programs were compiled again, for the next batch size.
   assert second == 2 * first
   for count in (10, 17, 32):
     call_all(count)

@@ -190,7 +190,7 @@ class Bench:
 
     Args:
       work: the work folder after the training.
-      damaged: the path of the damaged file in the folder.
+      damaged: the `file` of the case, or an empty text.
       before: the `contents` before the training. They must be unchanged if the
         training ends with an error.
       status: the exit status of the training.

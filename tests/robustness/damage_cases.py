@@ -20,12 +20,13 @@ _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """One damaged file.
+  """One way to damage a work folder.
 
   Attributes:
     name: a description, which is equal in every run of the script.
-    file: the path of the damaged file below the work folder.
-    damage: a function that damages the file in a work folder.
+    file: the path of the damaged file below the work folder. For missing
+      checkpoints, it is `metrics.jsonl`, because this file may then differ.
+    damage: a function that damages a work folder.
   """
 
   name: str
@@ -39,7 +40,8 @@ class Hindrance:
 
   Attributes:
     name: a description.
-    limit: wraps the function that runs the program, so that it cannot write.
+    limit: wraps a function that runs the program, so that the program cannot
+      write.
     hold: returns a context manager. Within its block, the work folder cannot be
       written.
   """
@@ -216,7 +218,7 @@ def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
 
 
 def _hindrances() -> Iterator[Hindrance]:
-  """Yields a read-only folder, a lock of another process, and full disks."""
+  """Yields a read-only folder, a lock of another process, and file limits."""
 
   @contextlib.contextmanager
   def read_only(work: pathlib.Path) -> Iterator[None]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 # A function that returns the exit status of a process, or exits.
 Work = Callable[[], int | None]
 
-# The number by which Linux calls version 3 of its capabilities.
+# Linux uses this number for version 3 of its capabilities.
 _CAPABILITY_VERSION = 0x20080522
 
 

@@ -127,7 +127,7 @@ def trace(work: pathlib.Path) -> tuple[int, list[str]]:
 
 
 def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
-  """Returns what a process did when it was killed, derived from its files.
+  """Returns what a process was doing when it was killed, based on its files.
 
   Args:
     work: the work folder.
@@ -281,7 +281,9 @@ def main(argv: list[str] | None = None) -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--kills', type=int, default=50)
-  parser.add_argument('--stops', type=int, default=20, help='SIGTERM or SIGINT')
+  parser.add_argument(
+    '--stops', type=int, default=20, help='number of SIGTERMs and SIGINTs'
+  )
   parser.add_argument('--runs', type=int, default=5)
   parser.add_argument('--epochs', type=int, default=300)
   parser.add_argument('--seed', type=int, default=0)

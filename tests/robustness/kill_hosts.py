@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--kills', type=int, default=20)
-  parser.add_argument('--stops', type=int, default=4, help='SIGTERM')
+  parser.add_argument('--stops', type=int, default=4, help='number of SIGTERMs')
   parser.add_argument('--epochs', type=int, default=200)
   parser.add_argument('--seed', type=int, default=0)
   parser.add_argument(

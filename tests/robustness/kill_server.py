@@ -181,8 +181,12 @@ def main(argv: list[str] | None = None) -> int:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--kills', type=int, default=10, help='SIGKILL')
-  parser.add_argument('--stops', type=int, default=10, help='SIGTERM')
+  parser.add_argument(
+    '--kills', type=int, default=10, help='number of SIGKILLs'
+  )
+  parser.add_argument(
+    '--stops', type=int, default=10, help='number of SIGTERMs'
+  )
   parser.add_argument('--clients', type=int, default=32)
   parser.add_argument('--seed', type=int, default=0)
   flags = parser.parse_args(argv)

@@ -181,7 +181,7 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     accepted = {n: row for n, row in accepted.items() if n < refused[0]}
     refused = refused[:1]
   if got != accepted:
-    return 'questions', f'{raw!r} is read as {got}: expected {accepted}'
+    return 'questions', f'labels are {got}: expected {accepted} from {raw!r}'
   named = [
     int(found[1])
     for message in messages
