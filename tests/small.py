@@ -181,7 +181,8 @@ def random_params(model: encoder.CoKE, seed: int = 0, scale: float = 0.5):
 
   def draw(leaf):
     values = generator.standard_normal(leaf.shape, dtype=np.float32)
-    values *= scale  # in place: some tests have gigabytes of parameters
+    # Multiply in place, because some tests have gigabytes of parameters.
+    values *= scale
     return values
 
   return jax.tree.map(draw, parameters.param_shapes(model))
@@ -210,8 +211,8 @@ class TableModel:
 
   One integer is the position of the mask. Each token adds another one, which
   depends on the token, its position and the candidate. The hidden state of a
-  token is its id, its position and the layer. The first table also contains the
-  static embeddings.
+  token is its id, its position and the layer. The first table is also used as
+  the static embeddings.
 
   Attributes:
     tables: the parameters: for each of K positions, a float32 array [tokens, V]
@@ -374,7 +375,7 @@ def facts(data, *splits):
 
 
 def reached(edges, question):
-  """Returns the answers of a question by walking over labelled triples."""
+  """Returns the answers to a question, found by walks over labelled triples."""
   relations = question[1:-1]
   if question[0] == '?':
     here = {question[-1]}
@@ -390,8 +391,8 @@ def reached(edges, question):
 def known_in(data, question, label):
   """Returns the first split in which a label is a known answer.
 
-  Paths may combine edges of this split and of train. Returns an empty string if
-  the label is not a known answer.
+  A path may combine edges of this split and of train. Returns an empty string
+  if the label is not a known answer.
   """
   for split in SPLITS:
     if label in reached(facts(data, 'train', split), question):

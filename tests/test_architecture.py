@@ -23,7 +23,7 @@ LEVELS = (
   {'host_cluster', 'host_guard'},
   {'model', 'errors', 'progress_bar', 'version'},
 )
-# Exceptions, in which both packages have the same level: (importing, imported).
+# Exceptions: two packages of the same level. The first may import the second.
 NEIGHBOURS = {('plots', 'predict')}
 
 DEVICE_WORDS = {
@@ -62,7 +62,10 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob('*.py'))}
 
 
 def package_of(module: str) -> str:
-  """Returns `data` for `coke_jax.data.graph`, '' for `coke_jax` itself."""
+  """Returns the package of a module: `data` for `coke_jax.data.graph`.
+
+  For `coke_jax` itself, returns an empty string.
+  """
   return ''.join(module.split('.')[1:2])
 
 
@@ -175,7 +178,7 @@ def test_imports_point_down():
       f'{module} imports {other}: {package_of(module)} must not import '
       f'{package_of(other)}, see LEVELS'
       for module in MODULES
-      if module != 'coke_jax'  # the public names
+      if module != 'coke_jax'  # This module imports all public names.
       for other in internal(module)
       if not may_import(package_of(module), package_of(other))
     ]
@@ -281,7 +284,7 @@ def test_parallel_imports_only_errors_and_hosts():
 
 
 def test_the_numerical_core_has_no_config_and_no_files():
-  """The model and its metrics have arrays as arguments and results."""
+  """The model, the optimizer and the metrics only take and return arrays."""
   core = [*modules_of('model'), 'coke_jax.evaluate.counting']
   core.append('coke_jax.training.optimizer')
   check(

@@ -13,8 +13,9 @@ from coke_jax.model import parameters
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
-# Name of the config -> data set and millions of parameters. The numbers for
-# FB15k, WN18, FB15k-237 and WN18RR are those of the paper.
+# From the name of each config to its data set and its number of parameters, in
+# millions. The numbers for FB15k, WN18, FB15k-237 and WN18RR are those of the
+# paper.
 CONFIGS = {
   'codex_m': ('CoDEx-M', 9.93),
   'codex_s': ('CoDEx-S', 6.57),
@@ -37,9 +38,9 @@ CONFIGS = {
   'wn18rr': ('WN18RR', 16.92),
   'wn18rr_cpu': ('WN18RR', 42.06),
 }
-# Name of the config -> number of blocks, dropout, target mass and epochs. The
-# values for path queries are from the authors' implementation, all others are
-# from the paper.
+# From the name of a config to its number of blocks, dropout, target mass and
+# number of epochs. The values for path queries are from the authors'
+# implementation. All other values are from the paper.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),
   'wn18': (12, 0.2, 0.2, 600),

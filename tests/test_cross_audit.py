@@ -1,4 +1,4 @@
-"""Checks that an audit scores facts with the models of its folds."""
+"""Checks that an audit scores each fact with the model of the fact's fold."""
 
 import shutil
 
@@ -17,7 +17,7 @@ from coke_jax.training import run
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """Returns the work folder of a model, which tests do not change."""
+  """Returns the work folder of a trained model. The tests do not change it."""
   folder = tmp_path_factory.mktemp('trained') / 'run'
   config = small.config(model={'num_layers': 0}, train={'num_epochs': 1.0})
   run.train_and_evaluate(config, folder, data=small.random_graph())
@@ -65,10 +65,10 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
       words.entities.index(tail),
     ]
     assert one.score == pytest.approx(expected[fold[row]][row], rel=1e-4)
-    # Facts of other folds are not proposed as new.
+    # Known facts, also of other folds, are not proposed as new ones.
     for label in one.expected_tails:
       assert not small.known_in(data, (head, relation, '?'), label)
-  # The models are not trained again.
+  # A second audit does not train the models again.
   before = sorted(path.stat().st_mtime_ns for path in parts.rglob('metrics*'))
   assert cross_audit.audit(tmp_path / 'run', 3, top=5, expected=0)[0].fact == (
     found[0].fact

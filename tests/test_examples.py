@@ -20,7 +20,7 @@ PAGES = {
 
 
 def with_output(page, language):
-  """Returns (code, output) of each code block that has an output block."""
+  """Returns (code, output) of each code block before a block of output."""
   blocks = list(BLOCK.finditer(PAGES[page]))
   found = []
   for block, following in itertools.pairwise(blocks):
@@ -58,7 +58,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
 
 
 def close_enough(cell, expected):
-  """Returns whether texts are equal, or numbers are equal up to rounding."""
+  """Returns whether two texts are equal, or are numbers that almost agree."""
   try:
     return abs(float(cell) - float(expected)) < 1e-4 * abs(float(expected))
   except ValueError:

@@ -16,7 +16,7 @@ from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
 PLATFORMS = ('cuda', 'tpu')
-# Two blocks, because the last one differs: it computes a single position.
+# The last block computes a single position, and the first block all positions.
 TWO_BLOCKS = {'num_layers': 2}
 
 
@@ -30,9 +30,10 @@ def forget_programs():
 
 @pytest.fixture
 def exported(monkeypatch):
-  """Replaces `map_devices`, so that calls lower their program and return zeros.
+  """Replaces `map_devices`. Calls of a mapped function only lower its program.
 
-  Yields the list of the lowered programs. Nothing is compiled or run.
+  The calls return zeros, and nothing is compiled or run. Yields the list of the
+  lowered programs.
   """
   original, found = parallel.map_devices, []
 
@@ -57,7 +58,12 @@ def exported(monkeypatch):
 
 
 def check(found, words):
-  """Checks that each platform has programs, and each program the operations."""
+  """Checks the platforms of the lowered programs, and their operations.
+
+  Args:
+    found: the lowered programs.
+    words: the names of operations that each program must contain.
+  """
   assert {program.platforms for program in found} == {
     (platform,) for platform in PLATFORMS
   }

@@ -11,7 +11,7 @@ from coke_jax.training import writers
 
 @pytest.mark.parametrize('names', [['stderr'], ['stdout', 'stderr']])
 def test_a_process_without_standard_streams_shows_no_bar(monkeypatch, names):
-  """Examples are a daemon, and a program that was started with `2>&-`."""
+  """Such processes are daemons, and programs that are started with `2>&-`."""
   for name in names:
     monkeypatch.setattr(f'sys.{name}', None)
   bar = writers.ProgressBar(0, 3)

@@ -1,4 +1,4 @@
-"""Compares a vocabulary in shards with replicas, on eight devices."""
+"""Compares a vocabulary in shards with whole copies, on eight devices."""
 
 import gc
 import itertools
@@ -24,12 +24,13 @@ from coke_jax.training import run, train_state
 from coke_jax.training import setup as setup_lib
 
 DEVICES = 8
-LARGE, LARGE_SHARD = 1001, 126  # entities of a graph, and of a device
-# Each of the first 6 devices has 3 of the 20 entities. The next one has 2, and
-# the last one has none.
+# The number of entities of a large graph, and the maximum number on a device.
+LARGE, LARGE_SHARD = 1001, 126
+# Each of the first 6 devices has 3 of the 20 entities of this graph. The next
+# device has 2, and the last device has none.
 GRAPH = small.random_graph()
 VARIANTS = {
-  'paper': {},  # with clipping and weight decay
+  'paper': {},  # This variant has gradient clipping and weight decay.
   'options': {
     'model': {
       'composition': 'complex',
@@ -90,7 +91,7 @@ def check_training(name):
 
 
 def assert_placed(state, expected):
-  """Checks that a device has an eighth of the entities, with exact values."""
+  """Checks the values, and that each device has an eighth of the entities."""
   for (path, leaf), wanted in zip(
     jax.tree_util.tree_leaves_with_path(state),
     jax.tree.leaves(expected),
@@ -113,10 +114,11 @@ def largest_buffer():
 
 
 def check_start_and_checkpoints(folder):
-  """Creates, writes and reads a state, of which each device has an eighth.
+  """Creates, writes and reads a state that is cut into eight shards.
 
-  The state has the values of a state without shards. Its checkpoint can be read
-  with shards and whole, and shards can be read from a whole checkpoint.
+  The values are those of a state without shards. A checkpoint of shards can be
+  read as shards or as whole arrays. A checkpoint of whole arrays can be read as
+  shards.
   """
   config = small.config()
   config.shard_vocabulary = True
@@ -164,7 +166,8 @@ def check_start_and_checkpoints(folder):
   only = {'params': shapes['params']}
   assert_placed(read('cut', only), {'params': cut.params})
 
-  # Checkpoints of both kinds are kept and deleted as those of one kind.
+  # A folder may contain checkpoints of shards and of whole arrays. The same
+  # rules decide which of them are kept.
   def kept():
     return {path.name for path in (folder / 'cut').glob('*')}
 
@@ -260,7 +263,7 @@ if __name__ == '__main__':
 
 @pytest.mark.slow
 def test_shards_equal_replicas(tmp_path, caplog):
-  """Also uses checkpoints of eight devices with the devices of this test."""
+  """Eight devices write checkpoints. The devices of this test read them."""
   small.run_script(__file__, tmp_path, devices=DEVICES)
   folder = tmp_path / 'run'
   loaded = coke_jax.load(folder)
@@ -271,8 +274,8 @@ def test_shards_equal_replicas(tmp_path, caplog):
   expected = pytest.approx(alone['both']['mrr'], abs=1e-3)
   assert loaded.evaluate('test')['both']['mrr'] == expected
 
-  # The newest checkpoint is damaged. So the training continues from the one
-  # before.
+  # After damage to the newest checkpoint, the training continues from the
+  # previous one.
   newest = max(
     (folder / 'checkpoints').iterdir(), key=lambda path: int(path.name[5:])
   )

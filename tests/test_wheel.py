@@ -57,8 +57,8 @@ def installed(wheel, tmp_path_factory):
   folder = tmp_path_factory.mktemp('environment')
   venv.create(folder, with_pip=False)
   (packages,) = folder.glob('lib/python*/site-packages')
-  # The path lines give access to the libraries. But .pth files in these folders
-  # are not read, so an editable installation of coke_jax is not found there.
+  # The lines with paths give access to the libraries. Python does not read .pth
+  # files in these folders, so it finds no editable installation of coke_jax.
   lines = [path for path in sys.path if path.endswith('-packages')]
   lines.append(f'import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))')
   (packages / 'libraries.pth').write_text('\n'.join(lines))
@@ -87,7 +87,7 @@ def test_content(wheel):
 
 
 def facts():
-  """Returns facts about towns. A town's country determines two other facts."""
+  """Returns facts about towns. A town's country determines its other facts."""
   triples = []
   for number in range(60):
     town, country = f'Town {number}', f'Country {number % 6}'

@@ -31,7 +31,10 @@ def to_queries(model, listed, gold=None):
 
 
 def best_by_hand(model, question, top, candidates=None):
-  """Returns ids and log-probabilities, best first. Ties are sorted by id."""
+  """Returns the ids and log-probabilities of the best entities, best first.
+
+  Entities with equal scores are sorted by id.
+  """
   scores, logs = small.scores_by_hand(model, question)
   kept = [e for e in range(V) if candidates is None or candidates[e]]
   order = sorted(kept, key=lambda e: (-scores[e], e))[:top]
@@ -50,7 +53,8 @@ def test_top_k_equals_a_sorted_list(table, top):
     assert entities[row].tolist() == order
     np.testing.assert_allclose(scores[row], logs, rtol=1e-5)
     ties += int((np.diff(scores[row]) == 0).sum())
-  assert ties or top == 1  # The order of ties was tested, too.
+  # Some scores are equal, so the order of ties was tested, too.
+  assert ties or top == 1
 
 
 @pytest.mark.parametrize('top', [5, V])
@@ -116,22 +120,25 @@ def test_nothing_is_compiled_twice():
     listed = [question] * count
     fact = [('e01', 'likes', 'e02')] * count
     model.predict(listed, top=3)
-    model.predict(listed, top=16)  # the same program
+    model.predict(listed, top=16)  # This uses the same program.
     model.predict(listed, top=3, new_only=True)
     model.rank(fact)
     model.score(fact, side='head')
     model.embed(fact)
     model.embed(fact, layer=0)
 
-  call_all(3)  # `rank` ranks 6 queries.
+  call_all(3)  # `rank` makes 6 queries from the 3 facts.
   first = model.encoder.traces
-  assert first == 5  # top_k, top_k of candidates, rank, and two layers
+  # The five programs are `top_k` without and with candidates, `rank`, and
+  # `encode` for each of the two layers.
+  assert first == 5
   for count in (1, 2, 4):
     call_all(count)
   assert model.encoder.traces == first
   call_all(9)
   second = model.encoder.traces
-  assert second == 2 * first  # the next batch size
+  # The programs were compiled again, for the next batch size.
+  assert second == 2 * first
   for count in (10, 17, 32):
     call_all(count)
   assert model.encoder.traces == second
@@ -141,7 +148,8 @@ def test_nothing_is_compiled_twice():
 def test_parameters_that_are_not_numbers(where):
   model = small.table_model()
   broken = copy.deepcopy(model.encoder.tables)
-  broken[0][0, 7] = np.nan  # of the entity e00 in the first position
+  # This is a score of the entity e00 in the first position.
+  broken[0][0, 7] = np.nan
   model = model_lib.Model(model.encoder, broken, model.data, 1)
   calls = {
     'predict': lambda head: model.predict((head, 'likes', '?')),
@@ -157,7 +165,7 @@ def test_parameters_that_are_not_numbers(where):
 
 
 def all_results() -> dict:
-  """Returns results of small and large batches that JSON can represent."""
+  """Returns results of small and large batches, as values for JSON."""
   model = small.table_model()
   pieces = model_lib.Model(
     model.encoder,

@@ -6,7 +6,8 @@ import pytest
 import coke_jax
 from coke_jax.report import write
 
-# Returns the captions of the tables that must be scrolled.
+# This JavaScript expression returns the captions of the tables that must be
+# scrolled. It leaves out tables in `details` elements.
 SCROLLED = """[...document.querySelectorAll('.scroll')]
   .filter(part => !part.closest('details'))
   .filter(part => part.scrollWidth > part.clientWidth)
@@ -42,5 +43,5 @@ def test_tables_fit_narrow_windows(written, width, allowed):
       caption.partition(',')[0] for caption in page.evaluate(SCROLLED)
     }
   assert scrolled <= allowed
-  # This table has ten columns, so it is scrolled on a phone.
+  # The table of relations has nine columns, so it is scrolled on a phone.
   assert '10 relations' in scrolled or width > 400

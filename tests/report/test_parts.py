@@ -102,8 +102,10 @@ def test_a_map_has_the_colours_of_its_groups():
   ]
   numbers = {'groups': groups, 'points': points}
   made = map_chart.draw(numbers, markup.escape('map'))
-  assert made.count('class="point series-0"') == 2  # a relation, its inverse
+  # A relation and its inverse share a colour.
+  assert made.count('class="point series-0"') == 2
   assert made.count('class="point hole"') == 1
-  assert made.count('square"') == 2 * 4  # in the map and in the legend
+  # Four groups are squares, both in the map and in the legend.
+  assert made.count('square"') == 2 * 4
   assert made.count('class="point rest"') == 2
   assert '2 other groups' in made

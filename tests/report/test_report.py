@@ -1,4 +1,4 @@
-"""Tests that reports are complete, equal to the results files, and safe."""
+"""Tests that reports are complete and safe, and agree with results.json."""
 
 import base64
 import dataclasses
@@ -90,7 +90,8 @@ class Document(html.parser.HTMLParser):
     elements: the names of all elements.
     attributes: triples of an element, an attribute and its value.
     text: the text outside of scripts and style sheets.
-    tables: caption -> the texts of the cells of each row.
+    tables: a dict from the caption of each table to its rows. A row is the list
+      of the texts of its cells.
   """
 
   def __init__(self, source: str):
@@ -104,7 +105,7 @@ class Document(html.parser.HTMLParser):
     self._caption = ''
     self.feed(source)
     self.close()
-    assert not self._open, 'all elements are closed'
+    assert not self._open, f'not closed: {self._open}'
 
   def handle_starttag(self, tag, attrs):
     self.elements.append(tag)
@@ -213,7 +214,8 @@ def test_tables_of_path_metrics(path_report):
       ]
       for part in parts
     ]
-  assert 'By side' in document.tables  # of paths with a single relation
+  # This table is about the paths with a single relation.
+  assert 'By side' in document.tables
 
 
 def test_hard_relations(triple_run, triple_report):
@@ -395,7 +397,7 @@ def test_labels_are_only_text(triple_report):
     names={'e01': 'half \ud800 of a pair', 'e02': '<img onerror=x>'},
   )
   source = page.render(hostile)
-  source.encode()  # There are no surrogates.
+  source.encode()  # A surrogate would raise an error here.
   document = Document(source)
   assert document.elements.count('script') == 1
   assert document.elements.count('style') == 1

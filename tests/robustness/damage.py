@@ -9,7 +9,7 @@ outcomes:
 
 - The results equal those in an undamaged copy bit for bit. If a damaged
   checkpoint was needed, a warning names it.
-- An error names the place, and nothing in the folder has changed.
+- An error names the work folder, and nothing in the folder has changed.
 
 The cases include read-only folders, full disks, and files of another run.
 """
@@ -37,9 +37,9 @@ import small_runs
 
 from coke_jax import main as coke_main
 
-_STEPS_BEFORE = 230  # steps before the interruption
+_STEPS_BEFORE = 230  # minimum number of steps before the interruption
 _UNHARMED = 'not needed, or without effect'
-_SHOWN_CHARACTERS = 3000  # of the output of a program that failed
+_SHOWN_CHARACTERS = 3000  # After a failure, this much of the output is shown.
 
 
 def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
@@ -82,7 +82,7 @@ def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
 
 
 def contents(work: pathlib.Path) -> dict[str, str]:
-  """Returns the SHA-256 of every file."""
+  """Returns a dict from the path of each file but the lock to its SHA-256."""
   return {
     str(path.relative_to(work)): hashlib.sha256(path.read_bytes()).hexdigest()
     for path in sorted(work.rglob('*'))
@@ -95,7 +95,7 @@ class Bench:
 
   Attributes:
     stopped: the work folder that is copied.
-    logs: the output of the program in the last case.
+    logs: the files with the output of the program in the last case.
   """
 
   def __init__(self, folder: pathlib.Path):
@@ -169,7 +169,7 @@ class Bench:
       except SystemExit as end:
         if end.code:
           raise
-      # Use this process, because it has already compiled everything.
+      # Read the results in this process, which has already compiled everything.
       outcome = json.dumps(small_runs.outcome(work))
       work.with_suffix('.outcome').write_text(outcome)
       return 0
@@ -190,7 +190,7 @@ class Bench:
 
     Args:
       work: the work folder after the training.
-      damaged: the path of the damaged file in the folder.
+      damaged: the `file` of the case, or an empty text.
       before: the `contents` before the training. They must be unchanged if the
         training ends with an error.
       status: the exit status of the training.
@@ -212,11 +212,11 @@ class Bench:
       may_differ |= {'the state of the best checkpoint', 'results.json'}
     differing = small_runs.differences(self._outcome(work), self._whole)
     if set(differing) - may_differ:
-      return f'WRONG: differs: {differing}'
+      return f'WRONG: other results: {differing}'
     if best_is_lost:
-      return 'the newest used as the best, the damaged one named'
+      return 'used the newest as the best, and named the damaged one'
     if 'trying the previous checkpoint' in output:
-      return 'an earlier checkpoint used, the damaged one named'
+      return 'used an earlier checkpoint, and named the damaged one'
     if 'lines are missing' in output:
       return 'continued, and named what is missing'
     return _UNHARMED

@@ -13,19 +13,20 @@ import forks
 
 Damage = Callable[[pathlib.Path, random.Random], None]
 
-# Limits on the size of files. The smallest limits affect the log. Each of the
-# other limits affects some file of a checkpoint.
+# Limits on the size of a file, in bytes. The smallest limits affect the log.
+# Each of the other limits affects some file of a checkpoint.
 _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """One damaged file.
+  """One way to damage a work folder.
 
   Attributes:
     name: a description, which is equal in every run of the script.
-    file: the path of the damaged file below the work folder.
-    damage: damages a work folder.
+    file: the path of the damaged file below the work folder. For missing
+      checkpoints, it is `metrics.jsonl`, because this file may then differ.
+    damage: a function that damages a work folder.
   """
 
   name: str
@@ -39,8 +40,10 @@ class Hindrance:
 
   Attributes:
     name: a description.
-    limit: wraps the function that runs the program.
-    hold: a context manager during which the work folder cannot be written.
+    limit: wraps a function that runs the program, so that the program cannot
+      write.
+    hold: returns a context manager. Within its block, the work folder cannot be
+      written.
   """
 
   name: str
@@ -77,7 +80,7 @@ def flipped(path: pathlib.Path, generator: random.Random) -> None:
 
 
 def zeros(path: pathlib.Path, _: random.Random) -> None:
-  """Overwrites the file with zeros, as a power failure may."""
+  """Overwrites the file with zeros, as a power failure may do."""
   path.write_bytes(bytes(path.stat().st_size))
 
 
@@ -120,7 +123,7 @@ def file_cases(
   """
   cases = []
   for number, path in enumerate(sorted(files, key=lambda p: p.stat().st_size)):
-    # Array files have random names.
+    # Array files have random names, so the description contains a number.
     name = f'file {number}' if path.parent.name == 'd' else path.name
     file = path.relative_to(stopped)
     folder = '/'.join(file.parts[2:-1])
@@ -170,7 +173,7 @@ def cases(
 
 
 def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
-  """Yields missing and empty checkpoints, and files of another run."""
+  """Yields cases with missing or empty checkpoints, or files of another run."""
 
   def from_other(*names: str) -> Damage:
     def apply(work: pathlib.Path, _: random.Random) -> None:
@@ -215,7 +218,7 @@ def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
 
 
 def _hindrances() -> Iterator[Hindrance]:
-  """Yields read-only folders, full disks, and two processes at once."""
+  """Yields a read-only folder, a lock of another process, and file limits."""
 
   @contextlib.contextmanager
   def read_only(work: pathlib.Path) -> Iterator[None]:

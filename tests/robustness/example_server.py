@@ -15,7 +15,7 @@ import coke_jax
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 _STOP_SECONDS = 120.0
-_LIMIT = 1 << 24  # maximum number of bytes of a line of a response
+_LIMIT = 1 << 24  # maximum number of bytes in a line of a response
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Response:
   """A complete response.
 
   Attributes:
-    status: the status. 0: the server closed the connection instead.
+    status: the status, or 0 if the server closed the connection instead.
     headers: the headers, with lower-case names.
     body: the body.
   """
@@ -53,7 +53,7 @@ class Server:
     """Starts the process, and waits until it accepts connections.
 
     Args:
-      log: receives the standard error of the process.
+      log: the file to which the standard error of the process is appended.
       folder: the folder of the model.
     """
     with log.open('ab') as errors:
@@ -86,7 +86,7 @@ class Server:
 def started(
   log: pathlib.Path, folder: pathlib.Path = coke_jax.EXAMPLE_MODEL
 ) -> Iterator[Server]:
-  """Starts a server, and kills it at the end of a `with` block."""
+  """Starts a server, and kills it at the end of the `with` block."""
   server = Server(log, folder)
   try:
     yield server
@@ -122,14 +122,14 @@ class Connection:
     await self._writer.drain()
 
   async def receive(self, method: str = 'POST') -> Response:
-    """Receives a response. An interim response has the status 100.
+    """Receives one response. It may be an interim response, with status 100.
 
     Args:
       method: the method of the request.
 
     Returns:
-      The response, or `CLOSED` if the connection was closed before its first
-      byte.
+      The response, or `CLOSED` if the server closed the connection before the
+      first byte of a response.
 
     Raises:
       EOFError, OSError, ValueError: the response is not complete.
@@ -193,7 +193,7 @@ def post(
     path: the path, which may contain a query.
     body: the body.
     *headers: lines of further headers.
-    kind: the second part of the media type.
+    kind: the part of the media type after `application/`.
   """
   lines = [
     f'POST {path} HTTP/1.1',

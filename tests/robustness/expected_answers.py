@@ -10,7 +10,7 @@ from coke_jax.data import paths as paths_lib
 from coke_jax.predict import model as model_lib
 from coke_jax.predict import records
 
-TOP = 5  # answers to a question
+TOP = 5  # number of answers that a server returns to each question
 
 Question = tuple[str, ...]
 
@@ -35,7 +35,7 @@ class Answers:
     return generator.choice(self.questions)
 
   def differing(self, other: 'Answers') -> float:
-    """Returns the share of questions with another best probability."""
+    """Returns the share of questions whose best probabilities differ."""
     different = [
       not math.isclose(
         self._expected[one][0].probability,
@@ -59,11 +59,11 @@ class Answers:
     expected: list[records.Prediction] = self._expected[question]
     probability = {one.label: one.probability for one in expected}
     if [one['rank'] for one in got] != list(range(1, TOP + 1)):
-      return f'{question}: expected the ranks 1 to {TOP}: {got}'
+      return f'{question}: the answers are {got}: expected ranks 1 to {TOP}'
     for answer, other in zip(got, expected, strict=False):
       for wanted in (other.probability, probability.get(answer['label'], -1.0)):
         if not math.isclose(answer['probability'], wanted, rel_tol=1e-3):
-          return f'{question}: expected {other}: {answer}'
+          return f'{question}: an answer is {answer}: expected {other}'
     return ''
 
 

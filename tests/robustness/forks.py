@@ -1,6 +1,6 @@
 """Runs functions in forked processes, optionally with fewer privileges.
 
-A fork does not need to import the modules again, which takes seconds.
+A forked process starts at once, because it need not import the modules again.
 """
 
 import ctypes
@@ -16,7 +16,8 @@ from collections.abc import Callable
 # A function that returns the exit status of a process, or exits.
 Work = Callable[[], int | None]
 
-_CAPABILITY_VERSION = 0x20080522  # version 3 of the capabilities of Linux
+# Linux uses this number for version 3 of its capabilities.
+_CAPABILITY_VERSION = 0x20080522
 
 
 def fork(work: Work, output: int) -> int:
@@ -24,7 +25,7 @@ def fork(work: Work, output: int) -> int:
 
   Args:
     work: the function.
-    output: the file descriptor for its output.
+    output: the file descriptor to which the process writes its output.
   """
   sys.stdout.flush()
   child = os.fork()
@@ -59,15 +60,17 @@ def forked(work: Work, log: pathlib.Path) -> int:
 
 
 def unprivileged(work: Work) -> Work:
-  """Drops all capabilities of root, so that file modes apply (Linux).
+  """Returns a function that drops the capabilities of root and calls `work`.
 
-  The user remains root, because another user may have no access to the modules.
+  Without its capabilities, root cannot write read-only files (Linux). The user
+  remains root, because another user may have no access to the modules.
   """
 
   def run() -> int | None:
     if os.getuid() == 0:
       header = struct.pack('=Ii', _CAPABILITY_VERSION, 0)
-      none = bytes(24)  # effective, permitted, inheritable: twice 32 bits each
+      # The effective, permitted and inheritable capabilities have 64 bits each.
+      none = bytes(24)
       libc = ctypes.CDLL(None, use_errno=True)
       if libc.capset(ctypes.create_string_buffer(header), none):
         raise OSError(ctypes.get_errno(), 'capset failed')
@@ -77,7 +80,10 @@ def unprivileged(work: Work) -> Work:
 
 
 def with_small_files(work: Work, most_bytes: int) -> Work:
-  """Limits the size of files, which has the effect of a full disk."""
+  """Returns a function that limits the size of files and calls `work`.
+
+  The limit has the effect of a full disk.
+  """
 
   def run() -> int | None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))

@@ -2,9 +2,9 @@
 
     python tests/robustness/fuzz_server.py --requests=100000
 
-Clients send mutated bodies, wrong types, odd texts, wrong methods, paths of
-files outside the server's folder, broken headers and incomplete requests, mixed
-with valid questions. Each of the following is a failure:
+Clients send valid questions, mixed with mutated bodies, wrong types, odd texts,
+wrong methods, paths of files that are not served, broken headers and incomplete
+requests. Each of the following is a failure:
 
 - A response is missing, or its status is unexpected. 500 is always unexpected.
 - A response contains a file path or a traceback.
@@ -25,7 +25,8 @@ import expected_answers
 import hostile_requests
 
 _PATIENCE_SECONDS = 120.0
-_MOST_SHOWN = 10  # failures
+_MOST_SHOWN = 10  # maximum number of failures that are printed
+# Texts that no response may contain.
 _LEAKS = (
   *(str(example_server.ROOT), sys.prefix, 'site-packages'),
   *('Traceback (most', 'File "'),
@@ -38,8 +39,8 @@ class Tally:
 
   Attributes:
     kinds: the number of requests by kind.
-    statuses: the number of responses by status. 0: the server closed the
-      connection.
+    statuses: the number of responses by status. The status 0 means that the
+      server closed the connection.
     compared: the number of answers that were compared with the model's.
     failures: descriptions of what went wrong.
   """
@@ -82,7 +83,7 @@ def problem(
 ) -> str:
   """Describes what is wrong with a response, or returns an empty text."""
   if response.status not in case.statuses:
-    return f'status {response.status}, expected one of {case.statuses}'
+    return f'status is {response.status}: expected one of {case.statuses}'
   text = f'{response.headers} {response.body.decode("utf-8", "replace")}'
   for leak in _LEAKS:
     if leak in text:
@@ -111,7 +112,7 @@ async def client(
       async with asyncio.timeout(_PATIENCE_SECONDS):
         response = await exchange(connection, case)
         if reused and not response.status and 0 not in case.statuses:
-          # The server may close a connection after any response.
+          # The server may have closed the connection after its last response.
           response = await exchange(connection, case)
       found = problem(case, response, answers)
     except (EOFError, OSError, ValueError, TimeoutError) as error:

@@ -32,11 +32,11 @@ class Case:
 
   Attributes:
     data: the bytes of the request.
-    statuses: the accepted statuses. 0: the connection is closed.
+    statuses: the accepted statuses. The status 0 means that the server closes
+      the connection.
     method: the method.
     question: the question, if the request is valid.
-    ends: whether the client sends nothing more, although the request is not
-      complete.
+    ends: whether the client signals that it sends nothing after these bytes.
   """
 
   data: bytes
@@ -233,7 +233,7 @@ class Cases:
       '/v1/trace': {'entity': entity, 'steps': [step], 'answer': entity},
       '/v1/map': {'entity': entity},
     }
-    # The requests of the second half take much longer.
+    # The last six kinds of requests take much longer, so they are drawn rarely.
     weights = [10] * 6 + [1] * 6
     return self._random.choices(list(bodies.items()), weights)[0]
 

@@ -5,9 +5,9 @@
 Each run draws a graph and settings, and trains once undisturbed. Then the same
 training is started in another folder and killed (SIGKILL) or interrupted
 (SIGTERM, SIGINT) several times. Some signals are sent after a random time. The
-others are sent up to two seconds after the program begins or finishes to write
-a file, such as a checkpoint. After the last start, the training runs to its
-end. Then parameters, metrics.jsonl and results.json must equal those of the
+other signals are sent up to two seconds after the program begins or finishes
+writing a file, such as a checkpoint. After the last start, the training runs to
+its end. Then parameters, metrics.jsonl and results.json must equal those of the
 undisturbed training.
 """
 
@@ -32,8 +32,8 @@ _LEAVE_SECONDS = 30.0
 # The names of files that are not completely written.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
-# A process that a shell starts in the background may ignore SIGINT. Its
-# children would inherit this, so the default handler is restored.
+# If a shell starts this script in the background, the script may ignore SIGINT.
+# Its child processes would ignore SIGINT, too, so they restore the default.
 _LAUNCH = (
   'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); '
   'os.execv(sys.argv[1], sys.argv[1:])'
@@ -127,7 +127,7 @@ def trace(work: pathlib.Path) -> tuple[int, list[str]]:
 
 
 def state_of(work: pathlib.Path, before: tuple[int, list[str]]) -> str:
-  """Returns the activity of a process when it died, derived from its files.
+  """Returns what a process was doing when it was killed, based on its files.
 
   Args:
     work: the work folder.
@@ -209,8 +209,8 @@ def disturb(
   tally.stops[signal.Signals(number).name] += 1
   seconds = time.monotonic() - sent
   tally.seconds_to_leave = max(tally.seconds_to_leave, seconds)
-  # Until the program has installed its handlers, Python or the system handles
-  # signals.
+  # Before the program has installed its handlers, a signal ends it with the
+  # status of Python or of the system, which is -number.
   if status not in (128 + number, -number):
     tally.failures.append(f'exit status {status} after signal {number}')
   return True
@@ -281,12 +281,14 @@ def main(argv: list[str] | None = None) -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--kills', type=int, default=50)
-  parser.add_argument('--stops', type=int, default=20, help='SIGTERM, SIGINT')
+  parser.add_argument(
+    '--stops', type=int, default=20, help='number of SIGTERMs and SIGINTs'
+  )
   parser.add_argument('--runs', type=int, default=5)
   parser.add_argument('--epochs', type=int, default=300)
   parser.add_argument('--seed', type=int, default=0)
   parser.add_argument(
-    '--folder', help='folder of the runs; by default, they are deleted'
+    '--folder', help='where the runs are kept; by default, they are deleted'
   )
   flags = parser.parse_args(argv)
   total = Tally()

@@ -1,4 +1,4 @@
-"""Tests that a training in two processes survives the loss of either one.
+"""Tests that a training in two processes survives the loss of one of them.
 
     python tests/robustness/kill_hosts.py --kills=20 --stops=4
     python tests/robustness/kill_hosts.py --kills=20 --stops=4 --shards
@@ -24,7 +24,8 @@ import time
 
 import small_runs
 
-_MAX_SECONDS = 60.0  # from the loss of a process to the end of the other
+# The maximum time from the loss of one process to the end of the other process.
+_MAX_SECONDS = 60.0
 
 
 def start(
@@ -76,11 +77,12 @@ def disturb(
 
   Returns:
     The seconds from the signal to the end of the other process, or None if the
-    training had finished. Then a description of what went wrong, or an empty
-    text.
+    training had finished.
+    A description of what went wrong, or an empty text.
   """
   time.sleep(delay)
-  processes[lost].send_signal(number)  # It has no effect after the end.
+  # If the process has already ended, the signal has no effect.
+  processes[lost].send_signal(number)
   sent = time.monotonic()
   other = processes[1 - lost]
   try:
@@ -117,17 +119,19 @@ def main(argv: list[str] | None = None) -> int:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--kills', type=int, default=20)
-  parser.add_argument('--stops', type=int, default=4, help='SIGTERM')
+  parser.add_argument('--stops', type=int, default=4, help='number of SIGTERMs')
   parser.add_argument('--epochs', type=int, default=200)
   parser.add_argument('--seed', type=int, default=0)
   parser.add_argument(
     '--devices', type=int, default=4, help='number of devices of each process'
   )
   parser.add_argument(
-    '--shards', action='store_true', help='cut the vocabulary over the devices'
+    '--shards',
+    action='store_true',
+    help='cut the vocabulary into one shard per device',
   )
   parser.add_argument(
-    '--folder', help='folder of the runs; by default, they are deleted'
+    '--folder', help='where the runs are kept; by default, they are deleted'
   )
   flags = parser.parse_args(argv)
   generator = random.Random(flags.seed)

@@ -3,8 +3,8 @@
     python tests/robustness/kill_server.py --kills=10 --stops=10
 
 In each run, clients ask questions until the server is killed (SIGKILL) or
-stopped (SIGTERM) at a random time. It is a failure if a complete response is
-not that of `Model.predict`.
+stopped (SIGTERM) at a random time. It is a failure if a complete response does
+not have the answers of `Model.predict`.
 
 For about half of the requests, the client sends the body only after the interim
 response `100 Continue`, which shows that the server has accepted the request.
@@ -25,7 +25,7 @@ import example_server
 import expected_answers
 
 _PATIENCE_SECONDS = 60.0
-_MOST_QUESTIONS = 20  # in a request
+_MOST_QUESTIONS = 20  # maximum number of questions in a request
 
 
 @dataclasses.dataclass
@@ -62,8 +62,8 @@ class Load:
     self._server = server
     self._answers = answers
     self._tally = tally
-    self._number = number  # of the signal that ends the server
-    self._accepted = 0  # requests that wait for a response
+    self._number = number  # the number of the signal that ends the server
+    self._accepted = 0  # number of accepted requests without a response
     self._signaled = False
 
   async def run(self, clients: int, seconds: float, seed: int) -> None:
@@ -117,7 +117,8 @@ class Load:
         await connection.send(data)
         response = await connection.receive()
     except (EOFError, OSError, ValueError):
-      response = example_server.CLOSED  # or only a part of a response
+      # The response is missing or incomplete.
+      response = example_server.CLOSED
     self._accepted -= accepted
     self._check(questions, response, accepted=accepted)
     # After the signal, the server may close a connection at any time.
@@ -180,8 +181,12 @@ def main(argv: list[str] | None = None) -> int:
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--kills', type=int, default=10, help='SIGKILL')
-  parser.add_argument('--stops', type=int, default=10, help='SIGTERM')
+  parser.add_argument(
+    '--kills', type=int, default=10, help='number of SIGKILLs'
+  )
+  parser.add_argument(
+    '--stops', type=int, default=10, help='number of SIGTERMs'
+  )
   parser.add_argument('--clients', type=int, default=32)
   parser.add_argument('--seed', type=int, default=0)
   flags = parser.parse_args(argv)

@@ -148,11 +148,13 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   if generator.random() < 0.3:
     suffix = generator.choice(sorted(mutations.COMPRESSORS))
     stored = mutations.COMPRESSORS[suffix](raw)
-    if generator.random() < 0.5:  # also mutate the archive
+    if generator.random() < 0.5:
+      # Mutate the archive, too. If it is damaged, the package must report the
+      # damage or a wrong line before the damage.
       stored = mutations.mutate(stored, generator)
       try:
         raw = mutations.DECOMPRESSORS[suffix](stored)
-      except Exception:  # a wrong line may precede the damage
+      except Exception:
         readable = False
   path = folder / f'train.txt{suffix}'
   path.write_bytes(stored)

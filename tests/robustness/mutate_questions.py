@@ -5,8 +5,8 @@
 Reads the questions of `coke predict` after random mutations, from files in all
 compressions and from standard input, with several delimiters, and with both
 values of --on-bad-line. A short strict parser, which shares no code with the
-package, reads the same questions. Both must accept the same lines, with the
-same labels, and refuse the same lines.
+package, reads the same questions. The parser and the package must accept the
+same lines, with the same labels, and refuse the same lines.
 """
 
 import contextlib
@@ -25,14 +25,15 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import parser as parser_lib
 
 _MAX_PATH_LENGTH = 3
-# Some labels are labels of entities and of relations. The delimiters of paths
-# and columns can be parts of labels.
+# Some labels belong to an entity and to a relation. Some labels contain
+# delimiters of paths or columns.
 _ENTITIES = (*mutations.LABELS, 'r,s', 'a b', 'x;y', 'x')
 _RELATIONS = (*mutations.LABELS[::2], 'r,s', 'r', 's', 'x;y', 'b ||| c')
 _LONGEST_MESSAGE = 3000
 _DELIMITERS = ('\t', '\t', ',', ' ', ';', ' ||| ')
 
-Lines = dict[int, tuple[str, ...]]  # accepted lines: number and labels
+# A dict from the number of each accepted line to its labels.
+Lines = dict[int, tuple[str, ...]]
 
 
 def parse(
@@ -42,9 +43,9 @@ def parse(
 
   Args:
     raw: the content of the input.
-    delimiter: separates columns.
-    relation_delimiter: separates the relations of a column, or ''.
-    relations: the labels of the model.
+    delimiter: the text between two columns.
+    relation_delimiter: the text between two relations in a column, or ''.
+    relations: the labels of the relations that the model knows.
 
   Returns:
     The accepted lines, and the numbers of the other lines.
@@ -99,7 +100,7 @@ def read(
   """Reads the questions with the package.
 
   Returns:
-    The accepted lines, and the messages about other lines.
+    The accepted lines, and the messages about the other lines.
   """
   words = parser.vocabulary
   accepted: Lines = {}
@@ -131,7 +132,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    The outcome, and what is wrong with it, or an empty text.
+    The outcome. Then a description of what is wrong with this outcome, or an
+    empty text.
   """
   relations = list(_RELATIONS) + ['?'] * (generator.random() < 0.2)
   delimiter = generator.choice(_DELIMITERS)
@@ -146,11 +148,13 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     suffix = generator.choice(['', '', *sorted(mutations.COMPRESSORS)])
     file = folder / f'questions{suffix}'
     stored = mutations.COMPRESSORS[suffix](raw) if suffix else raw
-    if suffix and generator.random() < 0.3:  # also mutate the archive
+    if suffix and generator.random() < 0.3:
+      # Mutate the archive, too. If it is damaged, the package must report the
+      # damage or a wrong line before the damage.
       stored = mutations.mutate(stored, generator)
       try:
         raw = mutations.DECOMPRESSORS[suffix](stored)
-      except Exception:  # a wrong line may precede the damage
+      except Exception:
         readable = False
     file.write_bytes(stored)
     path = str(file)
@@ -170,14 +174,14 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     )
     if damage:
       return 'a damaged archive', ''
-  if not readable:  # In front of the damage, there was a wrong line.
+  if not readable:  # A wrong line before the damage must have been reported.
     return 'a damaged archive', '' if messages else 'no error'
   accepted, refused = parse(raw, delimiter, relation_delimiter, set(relations))
   if not skip_bad and refused:
     accepted = {n: row for n, row in accepted.items() if n < refused[0]}
     refused = refused[:1]
   if got != accepted:
-    return 'questions', f'{got} read from {raw!r}, expected {accepted}'
+    return 'questions', f'labels are {got}: expected {accepted} from {raw!r}'
   named = [
     int(found[1])
     for message in messages

@@ -1,6 +1,6 @@
-"""Mutates text files, splits them into lines strictly, and runs trials.
+"""Mutates text files, splits them into lines by strict rules, and runs trials.
 
-The code shares nothing with the package.
+This module shares no code with the package.
 """
 
 import argparse
@@ -46,8 +46,8 @@ def strict_lines(raw: bytes) -> Iterator[tuple[int, str | None, bool]]:
   """Splits a file into lines by the rules of the documentation.
 
   Yields:
-    The line number, counted from 1. The text of the line, or None if the line
-    breaks a rule. Whether the file cannot be read beyond this line.
+    For each line: its number, counted from 1; its text, or None if the line
+    breaks a rule; and whether the file cannot be read beyond this line.
   """
   lines = raw.split(b'\n')
   ended = [True] * (len(lines) - 1) + [False]
@@ -158,7 +158,7 @@ def huge_label(data: bytes, generator: random.Random) -> bytes:
 
 
 def long_path(data: bytes, generator: random.Random) -> bytes:
-  """Inserts relations, about as many as the maximum of a path."""
+  """Inserts about as many relations as a path may have."""
   place = _place(data, generator)
   length = generator.choice([998, 999, 1000, 1001])
   return data[:place] + b'r,' * length + data[place:]

@@ -53,7 +53,7 @@ def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
   for split, lines in (('train', 300), ('valid', 30), ('test', 30)):
     head, tail = generator.integers(0, _NUM_ENTITIES, (2, lines))
     relation = generator.integers(0, _NUM_RELATIONS, lines)
-    if split == 'train':  # The split must contain every label.
+    if split == 'train':  # The train split must contain every label.
       head[:_NUM_ENTITIES] = np.arange(_NUM_ENTITIES)
       relation[:_NUM_RELATIONS] = np.arange(_NUM_RELATIONS)
     triples = zip(head, relation, tail, strict=True)
@@ -66,7 +66,7 @@ def write_graph(folder: pathlib.Path, seed: int = 0) -> pathlib.Path:
 def arguments(
   data: pathlib.Path, work: pathlib.Path, **settings: object
 ) -> list[str]:
-  """Returns the arguments of the program that start a training.
+  """Returns the arguments with which the program starts a training.
 
   Args:
     data: the folder of the graph.
@@ -87,7 +87,7 @@ def command(*words: str) -> list[str]:
 
 
 def environment(cache: pathlib.Path) -> dict[str, str]:
-  """Returns environment variables for a single CPU device and a cache.
+  """Returns environment variables for a CPU and a cache of compiled programs.
 
   Args:
     cache: the folder of the cache, unless JAX_COMPILATION_CACHE_DIR is set.
@@ -108,7 +108,8 @@ def metrics(
 
   Args:
     work: the work folder.
-    growing: whether the training may be writing the last line.
+    growing: whether the training may still be writing the last line. An
+      incomplete last line is then left out.
   """
   text = (work / 'metrics.jsonl').read_text()
   if growing:

@@ -20,7 +20,8 @@ from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
 
 _NOISE = 0.3  # standard deviation of the change of each parameter
-_DIFFERENT = 0.9  # share of questions to which two versions answer differently
+# At least this share of the questions has different answers in two versions.
+_DIFFERENT = 0.9
 
 
 @dataclasses.dataclass
@@ -56,7 +57,7 @@ def train(folder: pathlib.Path) -> pathlib.Path:
 def make(
   work: pathlib.Path, count: int, generator: np.random.Generator
 ) -> list[Version]:
-  """Makes models with different parameters. The first one is that of a folder.
+  """Makes models with different parameters. The first is that of the folder.
 
   Raises:
     RuntimeError: two successive models have almost the same answers.

@@ -2,10 +2,10 @@
 
     python tests/robustness/soak.py --minutes=60 --folder=soak
 
-Trains a tiny model that validates and saves every few seconds, and records its
-resident memory. The process is paused (SIGSTOP) for a part of the time, so that
-it does not use a whole core. At the end, it is interrupted (SIGTERM). Writes
-memory.csv and, if matplotlib is installed, memory.png.
+Runs a tiny training that validates and saves every few seconds, and records the
+resident memory of its process. The process is paused (SIGSTOP) for a part of
+the time, so that it does not use a whole core. At the end, it is interrupted
+(SIGTERM). Writes memory.csv and, if matplotlib is installed, memory.png.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def watch(
 
 
 def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
-  """Returns the medians of two quarters, the slope and the maximum.
+  """Returns two medians (first and last quarter), the slope and the maximum.
 
   The samples during the warm-up are left out.
   """
@@ -98,7 +98,10 @@ def main(argv: list[str] | None = None) -> int:
   )
   parser.add_argument('--minutes', type=float, default=60)
   parser.add_argument(
-    '--share', type=float, default=0.3, help='share of the time'
+    '--share',
+    type=float,
+    default=0.3,
+    help='share of the time in which the training is not paused',
   )
   parser.add_argument(
     '--folder', help='folder for the results; by default, they are deleted'
@@ -141,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
       plot(samples, folder / 'memory.png')
     except ImportError:
-      print('no matplotlib: no memory.png')
+      print('memory.png is not written: matplotlib is not installed')
   figures = summarize(samples)
   grown = figures['last quarter MiB'] / figures['first quarter MiB'] - 1
   print(

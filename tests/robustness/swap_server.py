@@ -34,8 +34,9 @@ import small_versions
 
 _PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
-_MOST_QUESTIONS = 20  # in a request
-_LONG = 4  # clients that also send long requests, of which only 8 may wait
+_MOST_QUESTIONS = 20  # maximum number of questions in a request
+# This number of clients also sends long requests. At most 8 of these may wait.
+_LONG = 4
 
 
 @dataclasses.dataclass
@@ -43,7 +44,7 @@ class Tally:
   """What was sent and received.
 
   Attributes:
-    complete: the number of responses.
+    complete: the number of responses with status 200.
     compared: the number of answers that were compared with the model's.
     slowest: the longest time from the end of a save to the first response of
       the new model, in seconds.
@@ -79,7 +80,7 @@ class Load:
   async def run(
     self, clients: int, seed: int, work: pathlib.Path, seconds: float
   ) -> None:
-    """Runs clients, and replaces the model by all further versions."""
+    """Runs clients, and replaces the model by each further version in turn."""
     async with asyncio.TaskGroup() as group:
       running = [
         group.create_task(
@@ -122,7 +123,7 @@ class Load:
       self._tally.failures.append(f'after version {number}: metrics: {after}')
 
   async def _metrics(self) -> dict[str, float]:
-    """Reads the number of loaded checkpoints, and the time of the last one."""
+    """Reads the counts of loads and failures, and the time of the last load."""
     connection = example_server.Connection(self._server.port)
     await connection.send(example_server.get(self._server.host, '/metrics'))
     text = (await connection.receive()).body.decode()
@@ -156,7 +157,7 @@ class Load:
     Args:
       connection: the connection.
       generator: draws the request.
-      long: whether some requests need several batches.
+      long: whether some of the requests are long, with several batches.
     """
     count = generator.choice([1, 1, 1, _MOST_QUESTIONS])
     questions = [
@@ -190,8 +191,8 @@ class Load:
     number = self._numbers.get(found['model'], -1)
     if not oldest <= number <= self._newest:
       self._tally.failures.append(
-        f'{path}: the answer is of version {number}, expected version {oldest} '
-        f'to {self._newest}'
+        f'{path}: version of the model is {number}: expected {oldest} to '
+        f'{self._newest}'
       )
       return
     self._seen = max(self._seen, number)
@@ -209,7 +210,10 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--swaps', type=int, default=5)
   parser.add_argument('--clients', type=int, default=16)
   parser.add_argument(
-    '--seconds', type=float, default=60.0, help='until a checkpoint is served'
+    '--seconds',
+    type=float,
+    default=60.0,
+    help='maximum time until a checkpoint is served',
   )
   parser.add_argument('--seed', type=int, default=0)
   flags = parser.parse_args(argv)

@@ -24,8 +24,8 @@ def outcome(script: str, *flags: str) -> str:
 
 
 def test_a_killed_or_stopped_training_has_the_same_results() -> None:
-  # This seed kills the training while it writes its first checkpoint, and stops
-  # it when the next one is written.
+  # With this seed, the training is killed while it writes its first checkpoint,
+  # and is stopped when it has written the next one.
   flags = ('--kills=1', '--stops=1', '--runs=1', '--epochs=9', '--seed=24')
   said = outcome('kill', *flags)
   assert said.startswith('1 kills')

@@ -36,11 +36,11 @@ def exchange(
   Args:
     address: the address of the server.
     path: the path, which may contain a query.
-    body: the body: bytes, or a value that is sent as JSON, or the text of
-      another kind. Default: no body, and the method GET.
+    body: the body. If `kind` is 'json', this is a value that is sent as JSON,
+      or bytes. Otherwise, it is a text. Default: there is no body.
     token: the token.
     method: the method. Default: GET without a body, otherwise POST.
-    kind: the second part of the media type.
+    kind: the part of the media type after `application/`.
   """
   data = body
   if kind == 'json' and not isinstance(body, bytes | None):
@@ -63,14 +63,14 @@ def exchange(
 
 
 def send(running, path, body=None, **options) -> tuple[int, str]:
-  """Returns the status and the content of a response. See `exchange`."""
+  """Returns the status and the body of a response. See `exchange`."""
   return exchange(running.address, path, body, **options)[:2]
 
 
 def metrics(address) -> dict[str, float]:
   """Returns the metrics of a server by name.
 
-  The labels are part of the name, such as `coke_reloads_total loaded`.
+  The values of the labels are part of the name: `coke_reloads_total loaded`.
   """
   text = exchange(address, '/metrics').text
   return {

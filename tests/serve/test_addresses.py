@@ -10,7 +10,7 @@ from coke_jax.serve import addresses, server
 
 
 def resolves(url):
-  """Returns whether a machine, whose name may be unknown, has an address."""
+  """Returns whether the name of the machine in a URL has an address."""
   name = url.removeprefix('http://').rpartition(':')[0].strip('[]')
   try:
     return bool(socket.getaddrinfo(name, None))

@@ -11,7 +11,7 @@ from coke_jax.serve import json_lines, response_schemas, server
 FACT = ['Kenya', 'borders', 'Uganda']
 STEPS = [{'relation': 'borders'}, {'relation': 'region', 'backwards': True}]
 QUESTIONS = [['Kenya', 'region', '?'], ['?', '**region', 'borders', 'Kenya']]
-# The requests of each operation, which is a method and a path.
+# From each operation (a method and a path) to the bodies of its requests.
 REQUESTS = {
   'get /v1/model': [None],
   'get /v1/search?text=ken': [None],
@@ -36,7 +36,8 @@ REQUESTS = {
   'get /healthz': [None],
   'get /readyz': [None],
 }
-# Operations whose responses are not one JSON object have tests of their own.
+# Other tests send requests to these operations, because their responses are not
+# one JSON object.
 OTHERS = {'post /v1/predict/lines', 'get /metrics'}
 
 

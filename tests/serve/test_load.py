@@ -15,7 +15,7 @@ from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import server
 
 WAITING = 6
-PATIENCE = 60.0  # seconds, on a busy machine
+PATIENCE = 60.0  # maximum seconds to wait, enough for a busy machine
 QUESTIONS = [
   (country, relation, '?')
   for country in ('Kenya', 'France', 'Peru')
@@ -34,7 +34,7 @@ def serving(**limits):
 
 @contextlib.contextmanager
 def occupied(running):
-  """Occupies the thread that runs requests with a job."""
+  """Runs a job that occupies the thread of the requests."""
   started, released = threading.Event(), threading.Event()
 
   def job(_):
@@ -177,7 +177,8 @@ def test_metrics_count_requests_and_describe_the_model(running):
 
 def test_a_request_that_takes_too_long_is_answered_with_an_error():
   with serving(seconds=0.2) as running, occupied(running):
-    # The body of JSON lines is answered in parts, so its status is 200.
+    # The status of an answer in JSON lines is sent before the lines, so it is
+    # 200 even if a line is an error.
     lines = http_client.exchange(
       running.address,
       '/v1/predict/lines',

@@ -11,7 +11,7 @@ import coke_jax
 from coke_jax.serve import server
 
 WIDE, NARROW = 1280, 400
-PATIENCE = 120_000.0  # milliseconds, on a busy machine
+PATIENCE = 120_000.0  # maximum milliseconds to wait, enough for a busy machine
 MOST_TABS = 60  # maximum number of Tab keys until a button has the focus
 
 
@@ -85,9 +85,9 @@ def choose(page, field, text, expected):
 
 
 def tab_to(page, name):
-  """Presses the Tab key until the name of the focused button matches.
+  """Presses the Tab key until a button with a matching name has the focus.
 
-  Returns the name.
+  Returns the name of this button.
   """
   for _ in range(MOST_TABS):
     page.keyboard.press('Tab')
@@ -96,7 +96,7 @@ def tab_to(page, name):
     ).strip()
     if re.search(name, found):
       return found
-  raise AssertionError(f'{name} is not reached by {MOST_TABS} tabs')
+  raise AssertionError(f'no focus on {name} after {MOST_TABS} Tab keys')
 
 
 def test_a_question_is_built_answered_and_reviewed_by_keyboard(

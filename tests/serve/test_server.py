@@ -1,4 +1,4 @@
-"""Sends requests to a running server and compares them with the model."""
+"""Compares the responses of a running server with the answers of the model."""
 
 import http.client
 import json
@@ -184,9 +184,9 @@ def test_labels_are_suggested_for_the_first_bad_json_lines(running):
 
 @pytest.fixture
 def command(tmp_path, request):
-  """Starts the command, and yields the process and the address.
+  """Starts the command. Yields the process, and the URL that it prints.
 
-  The parameter is the address to bind to.
+  The parameter of the fixture is the value of --host.
   """
   token = tmp_path / 'token'
   token.write_text(TOKEN)
@@ -230,7 +230,8 @@ def test_the_command_answers_accepted_requests_after_a_signal(command):
   body = json.dumps({'questions': [list(QUESTION)], 'top': 1}).encode()
   with accepted(address, len(body)) as connection:
     process.send_signal(signal.SIGTERM)
-    # This is longer than `main` waits for commands that ignore a signal.
+    # `main` waits for a shorter time before it ends commands that ignore a
+    # signal.
     time.sleep(interruption._PATIENCE_SECONDS + 1)
     assert process.poll() is None
     connection.sendall(body)

@@ -1,4 +1,4 @@
-"""Tests that requests find the programs that they need already compiled."""
+"""Tests that programs are compiled before the first request needs them."""
 
 import threading
 
@@ -49,7 +49,8 @@ def test_no_request_compiles_a_program_after_the_warm_up(model):
   sizes = len(model.model.predictor.scorer.batch_sizes())
   assert compiled - before == 4 * sizes
   requests(model)
-  # The static embeddings are computed without a compiled program.
+  # The only further trace is of the static embeddings, which are computed
+  # without a compiled program.
   assert model.model.encoder.traces == compiled + 1
 
 

@@ -13,8 +13,8 @@ import pytest
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import checksums, orbax_noise
 
-# Orbax reads arrays concurrently. If one array cannot be read, the others may
-# later report errors to an event loop that has been closed.
+# Orbax reads arrays concurrently. If one array cannot be read, the reads of
+# other arrays may later report errors to an event loop that has been closed.
 pytestmark = pytest.mark.filterwarnings(
   'ignore::pytest.PytestUnraisableExceptionWarning'
 )
@@ -152,7 +152,7 @@ def test_a_step_that_has_a_good_checkpoint_is_not_written_again(folder):
 def test_the_metadata_of_a_checkpoint_are_replaced(folder):
   save(folder, (3, 3), (5, 3))
   data = {path: path.read_bytes() for path in data_files(folder, 5)}
-  save(folder, (5, 5))  # validated, and the best
+  save(folder, (5, 5))  # The step has been validated and is now the best.
   assert data == {path: path.read_bytes() for path in data_files(folder, 5)}
   with checkpoints_lib.Checkpoints(folder, writing=False) as checkpoints:
     state, metadata = checkpoints.latest(TEMPLATE)
@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
-  """Replaces each file in turn by a pickle. None of them must be executed."""
+  """Replaces each file in turn by a pickle. No pickle may be executed."""
   mark = folder.parent / 'executed'
   payload = b'cposix\nsystem\n(V' + f'touch {mark}'.encode() + b'\ntR.'
   save(folder, (10, 10), (20, 10))
@@ -211,7 +211,7 @@ def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
 # ------------------------------------------------------------- kept checkpoints
 
 _SAVES = [
-  # Saved step, best step so far, steps that are kept afterwards.
+  # The saved step, the best step so far, and the steps that are then kept.
   (1, 1, {1}),
   (2, 1, {1, 2}),
   (3, 1, {1, 2, 3}),
@@ -331,7 +331,7 @@ def test_a_damaged_newest_checkpoint_is_skipped(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Removes the list of files, as if a kill came before the list is written."""
+  """Removes the list of files, as if a kill had prevented its writing."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']
@@ -374,7 +374,7 @@ def test_a_checkpoint_without_a_list_of_files_is_used_and_gets_one(folder):
 
 
 def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
-  """Imitates the errors of orbax if several arrays cannot be read."""
+  """Imitates the errors that orbax logs if several arrays cannot be read."""
   loop = asyncio.new_event_loop()
 
   async def failing(reason: str) -> None:
@@ -405,7 +405,7 @@ def test_late_errors_of_libraries_are_not_shown_and_others_are(capfd):
 def test_every_flipped_byte_is_noticed_or_without_effect(
   folder, listed, places
 ):
-  """Orbax alone silently returns wrong numbers if some of these bytes flip."""
+  """Without checks, orbax would return wrong numbers for some flipped bytes."""
   save(folder, (10, 10), (20, 10))
   if not listed:
     forget_files(folder, 20)
@@ -561,7 +561,10 @@ def test_digest_does_not_depend_on_memory_layout():
 
 
 def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
-  """A swapped, copied or linked checkpoint is intact but of another step."""
+  """A swapped or linked checkpoint is intact, but its name states a wrong step.
+
+  Such a checkpoint is not used.
+  """
   save(tmp_path, (1, 1), (2, 1), (3, 1))
   assert {path.name for path in tmp_path.glob('step_*')} == {
     'step_1',

@@ -131,7 +131,8 @@ with workdir.Workdir(sys.argv[1]).locked():
 
 
 def test_the_lock_excludes_other_processes_until_its_holder_ends(tmp_path):
-  place = workdir.Workdir(tmp_path / 'a' / 'b')  # created with its parents
+  # The holder creates this folder with its parents.
+  place = workdir.Workdir(tmp_path / 'a' / 'b')
   holder = subprocess.Popen(
     [sys.executable, '-c', _HOLDER, str(place.folder)],
     stdin=subprocess.PIPE,
@@ -147,7 +148,7 @@ def test_the_lock_excludes_other_processes_until_its_holder_ends(tmp_path):
       pytest.fail('two processes hold the lock')
     assert str(place.folder) in str(caught.value)
     assert 'another process' in str(caught.value)
-    holder.send_signal(signal.SIGKILL)  # a killed run leaves no lock behind
+    holder.send_signal(signal.SIGKILL)  # A killed process leaves no lock.
     holder.wait(timeout=30)
     with place.locked():
       pass
@@ -351,7 +352,7 @@ def test_truncated_data(place):
 
 def test_data_that_is_no_archive(place):
   path = place.folder / 'data.npz'
-  with path.open('wb') as out:  # only an array, as np.save writes it
+  with path.open('wb') as out:  # `np.save` writes one array without an archive.
     np.save(out, GRAPH.train)
   with pytest.raises(workdir.WorkdirError, match=r'data\.npz'):
     place.data()
@@ -534,10 +535,10 @@ def test_a_half_written_last_line(place):
   whole = path.read_bytes()
   path.write_bytes(whole + b'{"kind": "train", "st')
   assert log.read() == lines(1, 2)
-  log.cut_after(2)  # as training does before it continues
+  log.cut_after(2)  # A training does this before it continues.
   log.append(lines(3)[0])
   assert log.read() == lines(1, 2, 3)
-  # Only the line end is missing: the line may have been cut inside a number.
+  # If only the line end is missing, the line may have been cut inside a number.
   path.write_bytes(whole[:-1])
   assert log.read() == lines(1)
 
@@ -622,7 +623,7 @@ def test_a_file_is_replaced_whole(tmp_path):
   for text in ('one', 'two'):
     with atomic_files.whole_file(path) as temporary:
       assert temporary != path
-      # In another folder, the rename could be a copy.
+      # From another folder, the file might be copied instead of renamed.
       assert temporary.parent == tmp_path
       temporary.write_text(text)
     assert contents(tmp_path) == {'file': text}

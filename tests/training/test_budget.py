@@ -23,7 +23,7 @@ def config():
 
 @pytest.fixture
 def times(monkeypatch):
-  """Returns a function that sets the seconds of a step and of other parts."""
+  """Returns a function that sets the measured times, in seconds."""
 
   def set_times(step, compilation, evaluation):
     monkeypatch.setattr(budget, '_time_steps', lambda _: (step, compilation))
@@ -93,8 +93,8 @@ def test_a_time_must_be_positive(task, config, minutes):
 
 def test_too_little_time_is_an_error(task, config, times):
   times(1.0, 30.0, 1.0)
-  # The compilation takes 30 s. A step, a validation and the test take 3 s. They
-  # must fit into 80 % of the remaining time.
+  # The compilation takes 30 s. A step, a validation and the test together take
+  # 3 s, and must fit into 80 % of the remaining time.
   message = r'minutes is 0\.54: expected more than 0\.6'
   with pytest.raises(config_lib.ConfigError, match=message):
     budget.choose(config, task, 0.54)
@@ -105,8 +105,8 @@ def test_too_little_time_is_an_error(task, config, times):
   [(0.0, 4), (0.1, 4), (2.0, 3), (4.0, 1), (16.0, 1)],
 )
 def test_slow_rankings_are_rarer(task, config, times, evaluation, validations):
-  # 48 s of a minute are used. Rankings take at most 9.6 s of them, except that
-  # there is at least one validation.
+  # The plan uses 48 s of the minute. Rankings take at most 9.6 s of this time.
+  # There is always one validation, even if its ranking takes longer.
   times(1.0, 0.0, evaluation)
   train = budget.choose(config, task, 1.0).config.train
   assert train.num_epochs / train.validate_every_epochs == pytest.approx(
@@ -172,7 +172,7 @@ def test_a_run_keeps_the_chosen_settings(tmp_path, config, capsys):
   )
   config.data.update(name='mine', dir=str(tmp_path / 'data'))
   config.train.num_epochs = 2.0
-  config.model.num_layers = 0  # compiles faster
+  config.model.num_layers = 0  # Without blocks, the compilation is faster.
   results = run.train_and_evaluate(config, tmp_path / 'work', minutes=5.0)
   assert 'settings for this budget' in capsys.readouterr().out
   saved = small.workdir.Workdir(tmp_path / 'work').config()

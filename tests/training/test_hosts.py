@@ -1,4 +1,4 @@
-"""Trains in several processes and compares the run with a single process."""
+"""Compares trainings in several processes with a training in one process."""
 
 import json
 import os
@@ -40,8 +40,9 @@ def start(program, *, processes, devices):
   """Starts processes that train together, and returns them.
 
   Args:
-    program: the arguments of Python. The flags of `hosts.joined` follow.
-    processes: their number.
+    program: the first arguments of Python. The last arguments are the flags for
+      `hosts.joined`.
+    processes: the number of processes.
     devices: the number of devices of each process.
   """
   with socket.socket() as free:
@@ -77,7 +78,7 @@ def finish(processes):
 
 
 def curves(workdir):
-  """Returns the losses and gradient norms of a run, each [records]."""
+  """Returns the losses [records] and the gradient norms [records] of a run."""
   lines = (workdir / 'metrics.jsonl').read_text().splitlines()
   records = [line for line in map(json.loads, lines) if line['kind'] == 'train']
   return [
@@ -91,7 +92,7 @@ def results(workdir):
 
 
 def assert_close(got, expected):
-  """Compares JSON values; numbers may differ by rounding."""
+  """Compares JSON values. Floats may differ by rounding."""
   assert type(got) is type(expected)
   if isinstance(expected, dict):
     assert got.keys() == expected.keys()
@@ -104,7 +105,7 @@ def assert_close(got, expected):
 
 
 def train_together(*folders, flags):
-  """Trains in several work folders, one after another, in all processes."""
+  """Trains in each work folder in turn. Each of the processes calls this."""
   coordinator, num_processes, process_id = (
     flag.partition('=')[2] for flag in flags
   )
@@ -119,7 +120,7 @@ def train_together(*folders, flags):
 
 
 def check_separate_folders(own):
-  """Checks the error if the same path is another folder in each process."""
+  """Checks the error if one path means a different folder in each process."""
   (own / 'checkpoints').mkdir(parents=True)
   os.chdir(own)
   with pytest.raises(
@@ -141,12 +142,12 @@ def settings(*, shards=False):
 
 @pytest.mark.slow
 def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
-  """Compares 2 processes with 4 devices each, 1 with 8, and this process.
+  """Compares two processes with 4 devices each, one with 8, and this process.
 
-  The two processes train without and with shards. Then this process continues
-  the run with shards from its first checkpoint.
+  The two processes train without shards and then with shards. After that, this
+  process continues the run with shards from its first checkpoint.
   """
-  # The last batch has two rows, so several devices have none.
+  # The last batch has only two rows, so some devices have no row.
   data = small.random_graph(sizes=(41, 9, 9))
   names = ('copies', 'shards', 'eight')
   folders = [tmp_path / name for name in names]

@@ -1,4 +1,4 @@
-"""Tests that signals are recorded or raised, and that a second signal exits."""
+"""Tests how signals are recorded or raised. A second signal ends a process."""
 
 import contextlib
 import gc
@@ -24,7 +24,7 @@ def send(number: int = signal.SIGTERM) -> None:
 
 @pytest.fixture(autouse=True)
 def default_sigint_handler():
-  """Restores the handler of SIGINT: shells disable it for background jobs."""
+  """Sets a handler of SIGINT: shells disable SIGINT for background jobs."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)
@@ -81,8 +81,8 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
 
   def work() -> None:
     with interruption.Watch() as watch, watch.at_once():
-      # The callback is set only now. Earlier, a collection, which may start at
-      # any time, could have sent the signal while there was no handler.
+      # A garbage collection may start at any time. The callback is set only
+      # here, so that it cannot send the signal while there is no handler.
       gc.callbacks[:] = [collected]
       gc.collect()
       noted.append(watch.received)

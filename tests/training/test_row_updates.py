@@ -70,8 +70,9 @@ def test_updates_of_rows_equal_updates_of_the_tables(model):
     strict=True,
   ):
     if got.shape == (3 * config.model.hidden_size,):
-      # The biases of query, key and value. The exact gradient of a key's bias
-      # is 0, and Adagrad turns its rounding errors into steps of full size.
+      # These are the biases of query, key and value. The bias of the keys is
+      # not compared: its exact gradient is 0, and Adagrad turns rounding errors
+      # in this gradient into steps of full size.
       got, want = (np.delete(one, slice(8, 16)) for one in (got, want))
     np.testing.assert_allclose(
       got, want, rtol=2e-3, atol=2e-4, err_msg=jax.tree_util.keystr(path)

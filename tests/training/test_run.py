@@ -47,7 +47,7 @@ def small_config(folder):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """Returns the work folder of a finished training, then its config."""
+  """Returns the work folder and the config of a finished training."""
   folder = tmp_path_factory.mktemp('run')
   config = small_config(write_graph(folder / 'data'))
   run.train_and_evaluate(config, str(folder / 'work'))
@@ -77,7 +77,7 @@ def test_the_log_has_every_step_and_validation(trained):
     for line in (folder / 'metrics.jsonl').read_text().splitlines()
   ]
   steps = [line['step'] for line in lines if line['kind'] == 'train']
-  assert steps == list(range(1, 9))  # 60 rows in batches of 32, 4 epochs
+  assert steps == list(range(1, 9))  # Each of the 4 epochs has 2 batches.
   valid = [line for line in lines if line['kind'] == 'valid']
   assert [line['epoch'] for line in valid] == [2, 4]
   best = max(valid, key=lambda line: line['both']['mrr'])
@@ -100,7 +100,7 @@ def test_other_settings_are_refused(trained):
   folder, config = trained
   other = config.copy_and_resolve_references()
   other.train.learning_rate = 0.1
-  other.train.log_every_steps = 7  # may differ
+  other.train.log_every_steps = 7  # This field may differ.
   with pytest.raises(workdir.WorkdirError) as caught:
     run.train_and_evaluate(other, str(folder))
   assert 'train.learning_rate is 0.1: expected 0.0005' in str(caught.value)
@@ -144,9 +144,10 @@ def test_changed_data_files_are_refused(trained, tmp_path, caplog):
     for part in (str(data / 'train.txt'), *digests):
       assert part in str(caught.value)
     assert 'valid.txt' not in str(caught.value)
-    run.evaluate(config, folder)  # Uses the copy in the work folder.
+    # The evaluation uses the copy of the data in the work folder.
+    run.evaluate(config, folder)
     assert str(data / 'train.txt') in caplog.text
-    # The content counts, not the compression.
+    # A file with the same content is accepted, even if it is compressed.
     (data / 'train.txt').unlink()
     (data / 'train.txt.gz').write_bytes(gzip.compress(before))
     run.train_and_evaluate(config, folder)
@@ -159,8 +160,10 @@ def test_changed_data_files_are_refused(trained, tmp_path, caplog):
 @pytest.mark.parametrize(
   'change',
   [
-    {'train.early_stopping_validations': 2},  # and no valid split
-    {'data.kind': 'walks', 'data.inverse_marker': 'k'},  # as in `knows`
+    # The valid split is empty.
+    {'train.early_stopping_validations': 2},
+    # The label `knows` begins with this marker.
+    {'data.kind': 'walks', 'data.inverse_marker': 'k'},
   ],
 )
 def test_a_mistake_in_the_settings_creates_no_work_folder(tmp_path, change):
@@ -239,7 +242,10 @@ def test_evaluation_needs_only_the_work_folder(trained):
 
 
 def test_evaluation_and_prediction_agree(trained):
-  """The rank of a test tail is its position in the predicted new answers."""
+  """The rank of a test tail is its position among the predicted answers.
+
+  Other known answers are left out.
+  """
   folder, _ = trained
   model = coke_jax.load(folder)
   data = model.data

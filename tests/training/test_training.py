@@ -29,7 +29,7 @@ def random_graph(lines=40):
 
 
 def small_config(**train):
-  """Returns a config. Most tests share its compiled step."""
+  """Returns a config. Most tests use it, so they share its compiled step."""
   return small.config(
     train={'batch_size': 8, 'log_every_steps': 2, 'steps_per_call': 4, **train}
   )
@@ -72,7 +72,7 @@ class StoppedError(Exception):
 def test_a_resumed_training_equals_the_undisturbed_one(
   tmp_path, monkeypatch, rows
 ):
-  """Stops inside an epoch. The last checkpoint is also inside an epoch."""
+  """The training stops inside an epoch, after a checkpoint inside an epoch."""
   config = small_config(rows=rows, checkpoint_every_minutes=1e-9)
   assert config.model.dropout > 0
   whole = make_trainer(tmp_path / 'whole', config).run()
@@ -268,7 +268,8 @@ def test_weights_of_answers_scale_their_gradient():
     np.testing.assert_allclose(
       both, (0.25 * a + 3.0 * b) / (2 * 2.0), rtol=1e-4, atol=1e-6
     )
-  losses = [float(metric['loss'][0]) for _, metric in parts]  # per answer
+  # These losses are means over the answers of a row.
+  losses = [float(metric['loss'][0]) for _, metric in parts]
   expected = (2 * 0.25 * losses[0] + 3.0 * losses[1]) / (2 * 0.25 + 3.0)
   assert float(metrics['loss'][0]) == pytest.approx(expected, rel=1e-5)
 
