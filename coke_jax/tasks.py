@@ -59,7 +59,7 @@ class Task(Protocol):
   ) -> dict[str, Any]:
     """Evaluates a split and returns the content of `results.json`.
 
-    The methods of the two tasks describe the arguments.
+    The two tasks describe the arguments in their methods.
     """
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
@@ -139,7 +139,9 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
 
 
 def source_digests(config: ml_collections.ConfigDict) -> dict[str, str]:
-  """Returns the SHA-256 of each file of a config's data set by role.
+  """Returns the SHA-256 of each file of a config's data set by its role.
+
+  The roles are those of `source_files.find`.
 
   Raises:
     text_files.DataError: the data set cannot be found or read.
@@ -160,7 +162,8 @@ def source_changes(
     expected: the result of `source_digests` when the run was started.
 
   Returns:
-    One line for each changed file. Missing files are left out.
+    One line for each changed file. The list is empty if a file is missing or
+    unreadable.
   """
   settings = config.data
   return source_files.changes(
@@ -172,7 +175,7 @@ def source_changes(
 
 
 def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:
-  """Returns the line format of path files that a config describes."""
+  """Returns the format of the lines of path files, from a config."""
   settings = config.data
   return paths_lib.PathFormat(
     settings.delimiter, settings.relation_delimiter, settings.inverse_marker

@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/codex_m.py
 
-Trains two models with one block side by side. The training took 28 minutes on
-one core, while other programs ran on the other core. Test split: MRR .342,
-hits@1/3/10 .264/.375/.487. The settings go beyond the paper; see
+Trains two models side by side, each with one block. The training took 28
+minutes on one core, while other programs ran on the other core. Test split: MRR
+.342, hits@1/3/10 .264/.375/.487. The settings go beyond the paper; see
 docs/learning.md. The graph is downloaded from
 https://github.com/tsafavi/codex.
 """

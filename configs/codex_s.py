@@ -2,10 +2,10 @@
 
 python -m coke_jax.main --config=configs/codex_s.py
 
-Trains six models side by side. Takes 7 minutes on two CPU cores with bfloat16
-instructions. Test split: MRR .480, hits@1 .382, hits@10 .668. One model
-(--config.model.num_members=1) has an MRR of .458. The settings go beyond the
-paper; see docs/learning.md. The graph is downloaded from
+Trains six models side by side. This takes 7 minutes on two CPU cores with
+bfloat16 instructions. Test split: MRR .480, hits@1 .382, hits@10 .668. One
+model (--config.model.num_members=1) has an MRR of .458. The settings go beyond
+the paper; see docs/learning.md. The graph is downloaded from
 https://github.com/tsafavi/codex.
 """
 

@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/countries.py
 
-Trains two models side by side. Takes 100 seconds on two CPU cores. Test split:
-MRR .426, hits@1 .287, hits@10 .745. The settings go beyond the paper; see
-docs/learning.md. The facts are from the Python package countryinfo; see
+Trains two models side by side. This takes 100 seconds on two CPU cores. Test
+split: MRR .426, hits@1 .287, hits@10 .745. The settings go beyond the paper;
+see docs/learning.md. The facts are from the Python package countryinfo; see
 coke_jax/data/countries/README.md.
 """
 

@@ -2,7 +2,7 @@
 
 python -m coke_jax.main --config=configs/kinship.py
 
-Trains four models side by side. Takes 1.4 minutes on two CPU cores with
+Trains four models side by side. This takes 1.4 minutes on two CPU cores with
 bfloat16 instructions. Test split: MRR .888, hits@1 .821, hits@10 .987. The data
 are from Denham (1973). The settings go beyond the paper; see docs/learning.md.
 The graph is downloaded from https://github.com/TimDettmers/ConvE.

@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/nations.py
 
-Trains four models side by side. Takes 45 seconds on two CPU cores with bfloat16
-instructions. Test split: MRR .847, hits@1 .774, hits@10 1.000. The settings go
-beyond the paper; see docs/learning.md. The graph is downloaded from
+Trains four models side by side. This takes 45 seconds on two CPU cores with
+bfloat16 instructions. Test split: MRR .847, hits@1 .774, hits@10 1.000. The
+settings go beyond the paper; see docs/learning.md. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """
 

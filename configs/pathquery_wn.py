@@ -5,7 +5,7 @@ python -m coke_jax.main --config=configs/pathquery_wn.py
 This is the setting of the paper's released implementation. Use a GPU or TPU.
 The paper reports a mean quantile of .942 and hits@10 of .679. The flag
 --config.data.max_path_length=k limits training to paths with at most k
-relations, as in the rows of the paper's table.
+relations. The paper's table has one row for each k.
 
 The paths were sampled from WordNet. The files cannot be downloaded: put
 `train`, `dev` and `test` into $COKE_DATA_DIR/PathQueryWN.

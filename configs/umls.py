@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/umls.py
 
-Trains four models side by side. Takes less than 2 minutes on two CPU cores with
-bfloat16 instructions. Test split: MRR .940, hits@1 .890, hits@10 .999. The
+Trains four models side by side. This takes less than 2 minutes on two CPU cores
+with bfloat16 instructions. Test split: MRR .940, hits@1 .890, hits@10 .999. The
 settings go beyond the paper; see docs/learning.md. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """

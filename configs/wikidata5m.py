@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/wikidata5m.py
 
-The paper does not use this graph. The setting is an untuned starting point: the
-recipe for large graphs with a vector of 128 numbers per entity. Time and
+The paper does not use this graph. The settings are an untuned starting point:
+the recipe `recipes.factorization`, with vectors of 128 numbers. Time and
 metrics have not been measured. Use a GPU or TPU with at least 16 GB. The guide
 docs/guides/scaling.md explains how much memory a step needs.
 

@@ -2,11 +2,11 @@
 
 python -m coke_jax.main --config=configs/wn18rr_cpu.py
 
-The model has no blocks: two members are ComplEx with the N3 penalty, trained
-with Adagrad. The training took 30 minutes on one core, while other programs ran
-on the other core. Test split: MRR .472, hits@1/3/10 .434/.486/.540. The
-settings go beyond the paper; see docs/learning.md. The graph is downloaded from
-https://github.com/TimDettmers/ConvE.
+The model has no blocks. Its two members are ComplEx models, trained with the N3
+penalty and Adagrad. The training took 30 minutes on one core, while other
+programs ran on the other core. Test split: MRR .472, hits@1/3/10
+.434/.486/.540. The settings go beyond the paper; see docs/learning.md. The
+graph is downloaded from https://github.com/TimDettmers/ConvE.
 """
 
 import ml_collections

@@ -1,6 +1,6 @@
 """Pages of the documentation that are generated from the code.
 
-Needs the package but not mkdocs, so that tests can check the pages.
+This module needs the package but not mkdocs, so that tests can check the pages.
 """
 
 import ast
@@ -30,7 +30,7 @@ _GROUPS = {
 
 
 def render_all() -> dict[str, str]:
-  """Returns every generated page: path below docs/ -> Markdown."""
+  """Returns the Markdown of every generated page by its path below docs/."""
   pages = {
     'settings.md': settings(),
     'configs.md': config_files(),
@@ -177,7 +177,7 @@ def error_classes() -> str:
 
 
 def module_index() -> list[tuple[str, str]]:
-  """Returns (package, page) for each page of modules."""
+  """Returns the package and the path of each page of modules."""
   packages = [
     path.parent.relative_to(ROOT).as_posix().replace('/', '.')
     for path in sorted(PACKAGE.rglob('__init__.py'))

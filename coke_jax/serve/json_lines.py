@@ -23,7 +23,7 @@ from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import served as served_lib
 
 MEDIA_TYPE = 'application/x-ndjson'
-_IN_MEMORY = 8 << 20  # a body with more bytes is kept in a file
+_IN_MEMORY = 8 << 20  # A body with more bytes is kept in a file.
 _PART = 256  # number of lines that are answered together
 _BUSY_SECONDS = 0.05  # seconds between two attempts to queue a part
 
@@ -33,7 +33,7 @@ _MAX_HINTS = 20
 
 _STOPPED = 'the server is being stopped: send this and all later lines again'
 
-# Answers some questions.
+# Answers questions: returns a list of answers for each question.
 _Run = Callable[[list[questions.Question]], Awaitable[list[Any]]]
 
 
@@ -67,9 +67,9 @@ def add_route(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
     """Answers one question per line, in the order of the lines.
 
     Each line of the response is an object with `line`, counted from 1, and
-    `answers` or `error`. If the server is stopped, it answers further lines for
-    some seconds. Then the response ends with an error for the first line that
-    was not answered.
+    `answers` or `error`. If the server is being stopped, it still answers
+    lines for some seconds. Then the response ends with an error for the first
+    line that was not answered.
     """
     responses.check_number('top', top, engine.limits.top)
     served = engine.current()
@@ -97,7 +97,8 @@ def _described() -> dict[str, Any]:
   schema = response_schemas.Line.json_schema(
     ref_template='#/components/schemas/{model}'
   )
-  # Other routes have these components too.
+  # The definitions refer to components such as `CalibratedAnswer`. Other routes
+  # add these components to the page.
   definitions = schema.pop('$defs')
   schema['anyOf'] = [
     definitions[one['$ref'].split('/')[-1]] for one in schema['anyOf']
@@ -145,8 +146,8 @@ async def _answers(
       if not part:
         return
       if engine.stopping:
-        # A part can take the time limit of a request, and the server cancels
-        # all requests after this limit. So only half of it is used.
+        # The server cancels all requests about `limits.seconds` later. A part
+        # takes time, too, so none is started in the second half of this time.
         end = min(end, time.monotonic() + limits.seconds / 2)
       if time.monotonic() > end:
         first = part[0][0]

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The maximum number of matches of each kind that are collected and sorted.
+# The maximum number of places that one search looks at.
 _MAX_FOUND = 1000
 _LINE = '\n'
-_END = 2  # characters of a beginning or end that similar labels share
+# `near` finds labels with this number of equal first or last characters.
+_END = 2
 
 
 class LabelSearch:
@@ -72,9 +73,10 @@ class LabelSearch:
   def near(self, text: str) -> list[int]:
     """Finds labels that may be similar to a misspelt label.
 
-    A label with one wrong character has the same first or second half. Labels
-    with the same beginning or end are also found. The time is bounded, even if
-    there are millions of labels: at most 1,000 labels are found in each way.
+    If one character is wrong, the first or the second half of the label is
+    correct. So this method finds labels that contain one of the halves. It also
+    finds labels with the same first or last two characters. Each search ends
+    after 1,000 places, so the time is bounded even with millions of labels.
 
     Returns:
       The indices of the labels.
@@ -98,7 +100,7 @@ class LabelSearch:
     return list(found)
 
   def _collect(self, text: str, kind: int, found: dict[int, int]) -> None:
-    """Adds the labels that contain a text and are not found yet."""
+    """Adds the labels that contain a text, unless they were found before."""
     place = self._text.find(text)
     for _ in range(_MAX_FOUND):
       if place < 0:

@@ -24,12 +24,12 @@ class Limits:
     line_bytes: maximum size of one JSON line.
     questions: maximum number of questions in a JSON request.
     top: maximum number of answers per question.
-    answers: maximum number of answers in a response, which is the number of
-      questions multiplied by their `top`.
+    answers: maximum number of answers in a response. The number of questions
+      multiplied by `top` must not exceed it.
     waiting: maximum number of questions that wait for the devices.
     waiting_jobs: maximum number of waiting requests that need many batches,
       such as `discover`.
-    seconds: maximum time of a request, including the time that it waits.
+    seconds: maximum time of a request, including its waiting time.
     join_seconds: time for which a batch waits for further requests.
     connections: maximum number of open connections.
   """

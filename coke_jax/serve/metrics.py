@@ -18,7 +18,8 @@ class Metrics:
     requests: counts the answered requests by path and status.
     seconds: the time of the requests by path.
     waiting: the number of questions that wait for the devices.
-    reloads: counts new checkpoints by outcome, `loaded` or `failed`.
+    reloads: counts the attempts to load a changed model, by outcome: `loaded`
+      or `failed`.
     loaded: the time at which the current model was loaded.
   """
 
@@ -44,7 +45,7 @@ class Metrics:
     )
     self.reloads = prometheus_client.Counter(
       'coke_reloads',
-      'New checkpoints that were found',
+      'Attempts to load a changed model',
       ('outcome',),
       registry=self.registry,
     )
@@ -75,7 +76,7 @@ class Metrics:
 
   @contextlib.contextmanager
   def batch(self, requests: int, questions: int) -> Iterator[None]:
-    """Records a batch: its size, and the time of the `with` statement."""
+    """Records the size of a batch, and the time of the `with` statement."""
     start = time.perf_counter()
     yield
     self._batch_seconds.observe(time.perf_counter() - start)

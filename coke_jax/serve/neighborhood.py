@@ -24,7 +24,8 @@ class Step:
   """A relation of a question, and the direction in which it is followed.
 
   Attributes:
-    relation: the index of a base relation: one that inverts no other relation.
+    relation: the index of a base relation, which is a relation that is not the
+      inverse of another one.
     backwards: whether the step leads from the tail to the head.
   """
 
@@ -112,15 +113,16 @@ class Neighborhood:
   def next_steps(
     self, entity: int, steps: Sequence[Step]
   ) -> list[dict[str, Any]]:
-    """Returns all steps that can follow. Frequent steps come first.
+    """Returns all possible next steps. Frequent steps come first.
 
     Args:
       entity: the entity at the start.
-      steps: the steps before.
+      steps: the steps so far.
 
     Returns:
-      For each step, the label of the relation, `backwards`, and `known`: the
-      number of known facts by which this step can follow the steps before.
+      For each possible next step, the label of the relation as `relation`,
+      `backwards`, and `known`, the number of known facts along this step from
+      the entities that the steps so far reach.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary
@@ -170,7 +172,7 @@ class Neighborhood:
   def question(
     self, entity: int, steps: Sequence[Step], longest: int
   ) -> questions.Question | None:
-    """Returns the question for the end of the steps.
+    """Returns the question about the entity at the end of some steps.
 
     Args:
       entity: the entity at the start.

@@ -40,13 +40,15 @@ def predict(
 
   Args:
     served: the model.
-    top: the number of answers to compute, at least that of each item.
+    top: the number of answers to compute, at least the largest number in
+      `items`.
     restriction: filters the answers.
     items: pairs of a question and its maximum number of answers.
 
   Returns:
-    For each item, its answers: the fields of `Prediction`, and `calibrated`,
-    the calibrated probability that the answer is correct.
+    For each item, a list of its answers. Each answer has the fields of
+    `Prediction`, and `calibrated`, the calibrated probability that the answer
+    is correct.
   """
   predictor = served.model.predictor
   parsed = [question for question, _ in items]
@@ -74,8 +76,8 @@ def with_probabilities(
   """
   scores = np.array([one.score for one in answers], np.float64)
   own = np.array([one.known_in == 'train' for one in answers], np.int64)
-  # `dataclasses.asdict` copies each value, which took a third of the time of a
-  # batch.
+  # `dataclasses.asdict` would copy each value. This took a third of the time of
+  # a batch.
   return [
     {**vars(answer), 'calibrated': probability}
     for answer, probability in zip(
@@ -121,12 +123,12 @@ def relations(
 
   Args:
     served: the model.
-    new_only: whether to remove the relations of known facts.
+    new_only: whether to leave out the relations of known facts.
     items: for each pair, the ids of head and tail, and the maximum number of
       relations.
 
   Returns:
-    For each item, the fields of `Prediction` of each relation.
+    For each item, a list of relations, each with the fields of `Prediction`.
   """
   found = relations_lib.predict(
     served.model.predictor,

@@ -41,7 +41,7 @@ class CalibratedAnswer(Answer):
   """An answer to a question, as in `Answer`.
 
   `calibrated` is the calibrated probability that the answer is correct. It is
-  null if the model is not calibrated, or if the answer is chained.
+  null if the model is not calibrated, or if `method` is `chained`, see `Ask`.
   """
 
   calibrated: float | None
@@ -50,9 +50,10 @@ class CalibratedAnswer(Answer):
 class Ranking(Record):
   """The rank of the head or tail of a fact among the candidates.
 
-  `rank` is the mean of `optimistic` and `pessimistic`, which differ if other
-  candidates have an equal score. `candidates` is their number. The other fields
-  are those of `CalibratedAnswer`.
+  `optimistic` and `pessimistic` are the ranks before and after all other
+  candidates with an equal score. `rank` is the mean of both. `candidates` is
+  the number of all candidates. The fields from `score` on are those of
+  `CalibratedAnswer`.
   """
 
   fact: list[str]
@@ -83,8 +84,8 @@ class SupportingPath(Record):
 class SimilarFact(Record):
   """A known fact with the same relation and similar entities.
 
-  `similarity` is the mean of two cosines, between the heads and between the
-  tails.
+  `similarity` is the mean of the cosine between the heads and the cosine
+  between the tails of this fact and the explained fact.
   """
 
   fact: Triple
@@ -119,7 +120,8 @@ class NewFact(Record):
   """A plausible fact that is not known.
 
   `known_tails` is the number of known tails of this head and relation. `score`
-  is the logarithm of `probability`, corrected for this number.
+  is the logarithm of `probability`, plus a correction that depends on
+  `known_tails`.
   """
 
   fact: Triple
@@ -132,8 +134,9 @@ class NewFact(Record):
 class Suspicion(Record):
   """A known fact that the model considers implausible.
 
-  `tail_rank` and `head_rank` are ranks among all entities that are not known.
-  `expected_tails` and `expected_heads` are the best of these entities.
+  `tail_rank` is the rank of the tail among all entities that are not known as
+  other tails of this head and relation. `expected_tails` are the best of these
+  entities. `head_rank` and `expected_heads` are the same for the head.
   """
 
   fact: Triple
@@ -153,9 +156,10 @@ class KnownFact(Record):
 
 
 class CountedStep(Record):
-  """A step, see `Step`, and the number of known facts by which it can follow.
+  """A possible next step, see `Step`.
 
-  `relation` is never an inverse relation.
+  `known` is the number of known facts along this step. `relation` is never an
+  inverse relation.
   """
 
   relation: str
@@ -181,7 +185,7 @@ class TracedPath(Record):
 
 
 class Point(Record):
-  """A fact on a map. The entity of the map is on the side `side` of it."""
+  """A fact as a point of a map. `side` is the side of the mapped entity."""
 
   x: float
   y: float

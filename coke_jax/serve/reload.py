@@ -59,7 +59,7 @@ class Reloader:
     self._thread.start()
 
   def stop(self) -> None:
-    """Ends the thread."""
+    """Ends the threads that look for changes and compile programs."""
     self._stopped.set()
     if self._thread is not None:
       self._thread.join()

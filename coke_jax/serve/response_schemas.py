@@ -20,9 +20,10 @@ class Error(records.Record):
 class ShownLimits(records.Record):
   """The limits of requests.
 
-  These are the maximum numbers of questions in a request, of answers to each of
-  them and to all of them, of bytes of a body, and of lines and bytes of a body
-  of JSON lines.
+  A request has at most `questions` questions. The response has at most `top`
+  answers to each of them, and at most `answers` answers to all of them
+  together. A body has at most `body_bytes` bytes. A body of JSON lines has at
+  most `lines` lines and `lines_bytes` bytes.
   """
 
   questions: int
@@ -50,9 +51,9 @@ class ModelResponse(Response):
 
   `loaded` is the time at which it was loaded, in seconds since 1970.
   `relations` and `facts` are counted without inverse relations.
-  `inverse_relations` is whether the model has inverse relations, see `Answer`.
-  `calibrated_on` is the split by which the probabilities were calibrated, or
-  null.
+  `inverse_relations` states whether the model has inverse relations, see
+  `Answer`. `calibrated_on` is the split with which the probabilities were
+  calibrated. It is null if the model is not calibrated.
   """
 
   name: str
@@ -80,7 +81,11 @@ class PredictResponse(Response):
 
 
 class RankResponse(Response):
-  """The rankings. If `side` is `both`, each fact has two: tail, then head."""
+  """The rankings, in the order of the facts.
+
+  If `side` is `both`, each fact has two rankings: first that of the tail, then
+  that of the head.
+  """
 
   rankings: list[records.Ranking]
 
@@ -116,7 +121,10 @@ class AuditResponse(Response):
 
 
 class MapResponse(Response):
-  """The points of a map, and the share of the variance in each direction."""
+  """The points of a map.
+
+  `explained` is the share of the variance in the direction of x, then of y.
+  """
 
   points: list[records.Point]
   explained: list[float]
@@ -130,7 +138,7 @@ class FactsResponse(Response):
 
 
 class StepsResponse(Response):
-  """The steps that can follow. Frequent steps come first."""
+  """All possible next steps. Frequent steps come first."""
 
   steps: list[records.CountedStep]
 
@@ -143,13 +151,13 @@ class AskResponse(Response):
 
 
 class TraceResponse(Response):
-  """Paths to the answer, those of known facts first, then best first."""
+  """Paths to the answer, best first. Paths of known facts precede others."""
 
   paths: list[records.TracedPath]
 
 
 class HealthResponse(records.Record):
-  """The process runs."""
+  """The process of the server runs."""
 
   status: Literal['ok']
 
@@ -186,14 +194,15 @@ def _errors(descriptions: dict[int, str]) -> dict[int | str, dict[str, Any]]:
   }
 
 
-# Responses of all routes, and of all routes that receive a body.
+# `ERRORS` can be responses of all routes, and `BODY_ERRORS` of the routes that
+# receive a body.
 ERRORS = _errors(
   {
     401: 'The token is missing or wrong.',
     421: 'The Host header is not one of the names of the server.',
     422: 'A field or a label is not valid.',
-    503: 'The server is too busy, or the request took too much time. It can be '
-    'repeated after the seconds in the header `Retry-After`.',
+    503: 'The server is too busy, or the request took too much time. Repeat '
+    'the request after the number of seconds in the header `Retry-After`.',
   }
 )
 ERRORS[503]['headers'] = {'Retry-After': {'schema': {'type': 'integer'}}}

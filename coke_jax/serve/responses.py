@@ -54,11 +54,13 @@ def status_of(problem: errors.CokeError) -> int:
     return problem.status
   if isinstance(problem, questions.QuestionError):
     return 422
-  return 503  # Too many requests, too much time, or a damaged model.
+  # The server is too busy, the request took too much time, or the model is
+  # damaged.
+  return 503
 
 
 def message_of(problem: errors.CokeError) -> str:
-  """Returns the message for an error. It contains no path of a file."""
+  """Returns the message for an error, which never contains a file's path."""
   shown = (
     RequestError,
     questions.QuestionError,
@@ -94,7 +96,11 @@ def add_handlers(app: fastapi.FastAPI) -> None:
 
 
 def validation_message(problems: Any) -> str:
-  """Returns a message with each invalid field and what was expected there."""
+  """Returns a message that states the first errors and counts the others.
+
+  Args:
+    problems: the errors of pydantic. Each names a field and what was expected.
+  """
   shown = [
     f'{".".join(str(part)[:100] for part in one["loc"][:8])}: {one["msg"]}'
     for one in problems[:_MAX_PROBLEMS]

@@ -73,7 +73,7 @@ class Explain(Body):
 
 
 class Similar(Body):
-  """An entity, and how similarity is measured, as by `Model.similar`."""
+  """An entity whose similar entities are found, as by `Model.similar`."""
 
   entity: Label
   relation: Label | None = None
@@ -124,7 +124,7 @@ Steps = Annotated[list[Step], pydantic.Field(max_length=8)]
 
 
 class NextSteps(Body):
-  """An entity and the steps from it. The steps that can follow are listed."""
+  """An entity and the steps from it. All possible next steps are listed."""
 
   entity: Label
   steps: Steps = []
@@ -148,7 +148,7 @@ class Ask(Body):
 
 
 class Trace(Body):
-  """A question as in `Ask` and one of its answers, to which paths are found."""
+  """A question as in `Ask`, and an answer. Paths to this answer are found."""
 
   entity: Label
   steps: Annotated[list[Step], pydantic.Field(min_length=1, max_length=8)]

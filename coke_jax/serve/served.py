@@ -21,10 +21,12 @@ from coke_jax.predict.jobs import explain as explain_lib
 from coke_jax.serve import label_search, neighborhood
 from coke_jax.storage import checksums
 
-_HINTS = 3  # labels in the error message about an unknown label
-_COMPARED = 200  # characters of an unknown label that are compared
-# If valid has at most this number of facts, a model without a calibration is
-# calibrated when it is loaded.
+# The error about an unknown label lists at most this number of similar labels.
+_HINTS = 3
+# To find similar labels, only this number of characters is compared.
+_COMPARED = 200
+# If the valid split has at most this number of facts, a model without a
+# calibration is calibrated when it is loaded.
 _MAX_CALIBRATED = 5000
 
 
@@ -34,7 +36,7 @@ class Served:
   Attributes:
     model: the model.
     identity: the first characters of the SHA-256 of the parameters.
-    loaded: the time at which the model was loaded, in seconds.
+    loaded: the time at which the model was loaded, in seconds since 1970.
     neighborhood: the known facts by entity.
     entities: finds entity labels.
     relations: finds relation labels.
@@ -56,7 +58,7 @@ class Served:
     )
 
   def describes(self, other: 'Served') -> bool:
-    """Returns whether another model is equal to this one."""
+    """Returns whether another model has the same content as this one."""
     return (
       self.identity == other.identity
       and self.model.calibration == other.model.calibration
@@ -106,7 +108,7 @@ class Served:
   def question(
     self, labels: Sequence[str], *, hints: bool = True
   ) -> questions.Question:
-    """Converts labels to a question. See `Parser.question`."""
+    """Converts labels to a question. Errors are those of `Parser.question`."""
     self._check(labels, hints=hints)
     return self.model.parser.question(labels, hints=False)
 
@@ -144,7 +146,8 @@ class Served:
 
     Args:
       scores: floats [k], log-probabilities.
-      known: integers [k], the number of other answers known from train.
+      known: integers [k], for each answer the number of other answers that are
+        known from train.
 
     Returns:
       k probabilities. Each is None if the model has no calibration.

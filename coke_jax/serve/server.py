@@ -29,16 +29,18 @@ class Options:
   """How a server is reached, and how it loads its model.
 
   Attributes:
-    host: the address to bind to. Default: only this machine.
-    port: the port. 0: any free port.
-    hosts: the names that are accepted in the Host header. Default:
-      `LOCAL_HOSTS` if `host` is a local address, otherwise all names.
-    token: the token that requests must contain. Default: none is needed.
-    reload_seconds: the time between two checks for a new checkpoint. 0: no
-      checks.
-    warm_up: whether the programs of predictions are compiled before the server
-      is ready, and those of all other requests in the background after that. If
-      not, the first requests wait for the compilation.
+    host: the address to bind to. By default, only this machine can connect.
+    port: the port. 0 means any free port.
+    hosts: the names that are accepted in the Host header. If it is empty, they
+      are `LOCAL_HOSTS` for a local `host`, and all names for any other `host`.
+    token: the token that requests must contain. If it is empty, requests need
+      no token.
+    reload_seconds: the time between two checks for a new checkpoint. 0 means
+      that there are no checks.
+    warm_up: whether programs are compiled before requests need them. The
+      programs of predictions are compiled before the server is ready, and all
+      others in the background after that. If it is False, the first requests
+      wait for the compilation.
   """
 
   host: str = '127.0.0.1'
@@ -188,6 +190,6 @@ class Server:
         f'{options.host}:{options.port}: cannot be used: {error}'
       ) from error
     bound, self.port = listener.getsockname()[:2]
-    if addresses.is_unspecified(bound):  # `host` may be written in another way.
+    if addresses.is_unspecified(bound):  # `host` may be another name for it.
       self._host = bound
     return listener

@@ -1,7 +1,8 @@
-"""The handlers for the page: facts, steps, questions of steps and traces.
+"""Handlers for the browser page: facts, steps, questions of steps and traces.
 
-A step follows a relation from the head to the tail, or backwards. A trace lists
-paths that lead from the entity of a question to one of its answers.
+A step follows a relation from the head to the tail, or backwards. A question of
+steps asks for the entities to which the steps from an entity lead. A trace
+lists paths of these steps to one of the answers.
 """
 
 from typing import Any
@@ -54,7 +55,7 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
 
   @routes.post(
     '/steps',
-    summary='List the steps that can follow',
+    summary='List all possible next steps',
     response_model=response_schemas.StepsResponse,
     responses=response_schemas.BODY_ERRORS,
   )
@@ -109,7 +110,7 @@ def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
 
   @routes.post(
     '/trace',
-    summary='Find the entities between both ends',
+    summary='Find paths to an answer',
     response_model=response_schemas.TraceResponse,
     responses=response_schemas.BODY_ERRORS,
   )

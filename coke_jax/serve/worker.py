@@ -30,8 +30,8 @@ class Request:
     function: runs items.
     items: the items of this request.
     most: the maximum number of items in a joined batch.
-    deadline: the time, see `time.monotonic`, after which the request is
-      answered with an error.
+    deadline: after this time of `time.monotonic`, the request is answered with
+      an error.
     future: receives the list of results.
   """
 

@@ -1,10 +1,11 @@
 """Exchanges rows and columns between devices, if the vocabulary is cut.
 
-See `placement`. The methods of `Exchange` work only inside
-`parallel.map_devices`.
+The module `placement` describes a cut vocabulary. The methods of `Exchange`
+work only inside `parallel.map_devices`.
 
 Dimensions in shapes:
-  b  rows of a batch on a device   B  rows on all n devices, n b
+  n  devices
+  b  rows of a batch on a device   B  rows of a batch on all devices, n times b
   V  entities                      S  entities on a device
 """
 
@@ -30,7 +31,7 @@ class Exchange:
     self.size = place.shard_size
 
   def own_columns(self, entities: jax.Array) -> jax.Array:
-    """Returns the positions of entities on this device, -1 for all others."""
+    """Returns the positions of entities on this device; -1 for absent ones."""
     column = entities - parallel.device_index() * self.size
     inside = (entities >= 0) & (column >= 0) & (column < self.size)
     return jnp.where(inside, column, -1)
@@ -38,8 +39,8 @@ class Exchange:
   def num_valid(self) -> jax.Array:
     """Returns the number of entities of this device, an int32 scalar.
 
-    The number is S, except on the last devices if V is not a multiple of the
-    number of devices.
+    The number is S. If V is not a multiple of the number of devices, the last
+    devices have fewer entities.
     """
     left = self.num_entities - parallel.device_index() * self.size
     return jnp.clip(left, 0, self.size)
@@ -49,11 +50,11 @@ class Exchange:
 
     Args:
       table: [S, ...], the rows of this device.
-      entities: int32 [N], the entities whose rows this device needs. The rows
-        of negative numbers are 0.
+      entities: int32 [N], the entities whose rows this device needs, or
+        negative numbers.
 
     Returns:
-      [N, ...].
+      [N, ...], the rows. The row of a negative number is 0.
     """
     wanted = parallel.gather_over_devices(entities)  # [n, N]
     column = self.own_columns(wanted)
@@ -64,7 +65,7 @@ class Exchange:
     return parallel.exchange_over_devices(found).sum(axis=0)
 
   def all_rows(self, x: jax.Array) -> jax.Array:
-    """Collects the rows [b, ...] of all devices: [B, ...]."""
+    """Collects the rows of all devices: [b, ...] becomes [B, ...]."""
     gathered: jax.Array = parallel.gather_over_devices(x)
     return gathered.reshape(-1, *x.shape[1:])
 

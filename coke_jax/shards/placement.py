@@ -6,7 +6,9 @@ entities V divided by the number of devices, rounded up. The entity embeddings,
 the entity biases and their optimizer state are cut in this way. All other
 arrays are copied to every device.
 
-On the host, trees are whole: they have the arrays of `encoder.CoKE`.
+On the host, trees of arrays are whole: they have the arrays of `encoder.CoKE`.
+If the vocabulary is cut, trees on the devices are cut: the arrays of entities
+have a first axis of devices.
 """
 
 import dataclasses
@@ -20,8 +22,8 @@ import numpy as np
 from coke_jax import hosts, parallel
 from coke_jax.model import encoder, ensemble, parameters
 
-# The arrays [devices, S, ...] of a cut tree. The first rows of the whole
-# element embedding are the entity embeddings.
+# In a cut tree, these arrays have the shape [devices, S, ...]. In a whole tree,
+# the entity embeddings are the first rows of the element embedding.
 ENTITIES = 'entity_embedding'
 BIAS = 'entity_bias'
 _ELEMENTS = 'element_embedding'
@@ -70,11 +72,11 @@ class Placement:
     """Copies a whole tree of process 0 to the devices of all processes.
 
     The vocabulary must be cut. All processes must call this method. The other
-    processes receive one shard at a time, and only keep their own.
+    processes receive one shard at a time, and keep only those of their devices.
 
     Args:
-      tree: the tree in process 0, NumPy arrays. In other processes, the shapes
-        and dtypes of its arrays.
+      tree: in process 0, the tree of NumPy arrays. In other processes, the
+        shapes and dtypes of its arrays.
     """
     own = set(parallel.own_devices().tolist())
 
@@ -148,7 +150,7 @@ class Placement:
     return self.axes(parameters.param_shapes(model)) if self.is_cut else None
 
   def cut(self, tree: Any) -> Any:
-    """Cuts a whole tree. Shards get a leading axis of devices."""
+    """Cuts a whole tree. The shards of an array get an axis of devices."""
     return _map_params(tree, self._cut)
 
   def join(self, tree: Any) -> Any:
@@ -249,7 +251,8 @@ def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
 
 def norm_of_cut(tree: Any) -> jax.Array:
   """Computes the global norm of a cut tree. Works only inside `map_devices`."""
-  squares = [jnp.float32(0.0), jnp.float32(0.0)]  # of replicas and of shards
+  # The sum of the squares of all replicated arrays, then that of all shards.
+  squares = [jnp.float32(0.0), jnp.float32(0.0)]
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     squares[is_shard(path)] += (leaf**2).sum()
   return jnp.sqrt(squares[0] + parallel.sum_over_devices(squares[1]))

@@ -40,7 +40,7 @@ class ShardedEncoder(exchange.Exchange):
   def apply(
     self, params: Any, tokens: jax.Array, *arguments: Any, **options: Any
   ) -> Any:
-    """Calls a method of the encoder that uses only the entities in `tokens`.
+    """Calls a method of the encoder. It may use only the entities in `tokens`.
 
     Args:
       params: the parameters on this device.
@@ -98,8 +98,8 @@ class ShardedEncoder(exchange.Exchange):
       query: float32 [b, D], see `encoder.CoKE.query_embedding`.
       answers: int32 [b, M] entity ids. Negative numbers are padding.
       target_mass: the probability of the answer in the target distribution.
-      chunk_size: the number of entities whose logits are computed at a time. 0:
-        all entities of the device.
+      chunk_size: the number of entities whose logits are computed at a time. 0
+        means all entities of the device.
 
     Returns:
       float32 [b]; 0 for a row without answers.
@@ -179,8 +179,8 @@ class ShardedEncoder(exchange.Exchange):
       k: number of entities for each row, at most V.
 
     Returns:
-      `entity`, int32 [b, k], and `score`, the log-probabilities float32 [b, k].
-      bool [b], whether all logits of a row are finite.
+      A dict with `entity`, int32 [b, k], and the log-probabilities `score`,
+      float32 [b, k]. Then bool [b], whether all logits of a row are finite.
     """
     logits = self.logits(params, batch['tokens'], batch['mask_position'])
     finite = self.own_rows(jnp.isfinite(logits).all(axis=1)).all(axis=0)
@@ -194,8 +194,9 @@ class ShardedEncoder(exchange.Exchange):
     """Finds the entities with the highest logits over all devices.
 
     Args:
-      logits: float32 [B, S]. Minus infinity for entities to leave out.
-      k: at most V.
+      logits: float32 [B, S]. The logits of entities to leave out are minus
+        infinity.
+      k: number of entities for each row, at most V.
 
     Returns:
       float32 [b, k], the logits, highest first.

@@ -1,8 +1,8 @@
 """Names unfinished checkpoints, and deletes checkpoints.
 
-An unfinished checkpoint is a hidden folder. It is renamed when it is finished.
-A checkpoint is deleted in the opposite way. So a folder with a visible name is
-always complete.
+An unfinished checkpoint is a hidden folder, which is renamed when all files are
+written. To delete a checkpoint, its folder is first renamed to a hidden name.
+So a folder with a visible name is always complete.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Reads and writes the metadata of a checkpoint, with a checksum of their own.
 
-The metadata are a JSON object in `metadata/metadata`, where orbax writes them.
+The metadata are a JSON object in the file `metadata/metadata`, where orbax
+expects them.
 """
 
 import json

@@ -6,11 +6,11 @@ params    the model's parameters
 training  the rest of the training state, which is needed to resume
 metadata  a small JSON object
 
-If the vocabulary was cut, `shard_checkpoints` has written the folder. This
-module reads it, too.
+If the vocabulary is cut, `shard_checkpoints` writes the checkpoint with other
+files. This module can read such a checkpoint, too.
 
 If a byte of an array file is flipped, orbax restores a wrong number without an
-error. So the metadata lists the SHA-256 of each array file and of each item.
+error. So the metadata contain the SHA-256 of each array file and of each item.
 """
 
 import logging
@@ -31,10 +31,13 @@ from coke_jax.storage import (
   shard_files,
 )
 
-_DAMAGED = 'damaged_checkpoints'  # beside the folder of the checkpoints
+# Damaged checkpoints are moved to this folder, beside that of the checkpoints.
+_DAMAGED = 'damaged_checkpoints'
 
-State = Mapping[str, Any]  # trees of arrays by item: `params` and `training`
-Restored = tuple[dict[str, Any], dict[str, Any]]  # state and metadata
+# The trees of arrays of the items `params` and `training`.
+State = Mapping[str, Any]
+# A state and the metadata of its checkpoint.
+Restored = tuple[dict[str, Any], dict[str, Any]]
 
 
 class CheckpointError(errors.CokeError, RuntimeError):
@@ -146,8 +149,8 @@ class Checkpoints:
     """Returns the newest usable state and its metadata.
 
     Args:
-      template: trees of arrays or of shapes and dtypes, for the items to
-        restore: `params`, or `params` and `training`.
+      template: the items to restore, which are `params` or both `params` and
+        `training`. Each is a tree of arrays, or of their shapes and dtypes.
 
     Returns:
       The state, then the metadata. None if there are no checkpoints.
@@ -171,7 +174,8 @@ class Checkpoints:
     """Returns the best state and its metadata.
 
     Does the same as `latest` if there was no validation yet, or if the best
-    checkpoint is damaged. Arguments and errors are those of `latest`.
+    checkpoint is missing or damaged. Arguments and errors are those of
+    `latest`.
     """
     latest = self.latest(template)
     if latest is None or latest[1]['best_step'] in (None, latest[1]['step']):

@@ -1,6 +1,6 @@
 """Computes SHA-256 checksums; writes and checks SHA256SUMS files.
 
-The command `sha256sum -c SHA256SUMS` can check such a file, too.
+The command `sha256sum -c SHA256SUMS` can check the listed files, too.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
   Args:
     folder: the folder that contains the files.
     listed: the expected SHA-256 of each file, by relative path.
-    source: the file that lists the checksums, for error messages.
+    source: where the checksums are listed, for error messages.
 
   Raises:
     ChecksumError: a file is missing or changed. The message names the first

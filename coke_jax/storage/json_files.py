@@ -43,7 +43,7 @@ def read_vocabulary(path: pathlib.Path) -> vocabulary_lib.Vocabulary:
       and len(set(names)) == len(names)
     ):
       raise WorkdirError(
-        f'{path}: expected "{name}": a list of distinct strings'
+        f'{path}: expected "{name}" to be a list of distinct strings'
       )
   return vocabulary_lib.Vocabulary(
     tuple(labels['entities']), tuple(labels['relations'])

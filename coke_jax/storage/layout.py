@@ -2,7 +2,7 @@
 
 from coke_jax.storage import checksums
 
-# Split -> name of the file with its results.
+# For each split, the name of the file with its results.
 RESULTS = {
   'train': 'results_train.json',
   'valid': 'results_valid.json',
@@ -19,7 +19,8 @@ _FILES = (
   checksums.NAME,
   *RESULTS.values(),
 )
-_SUFFIX = '.safetensors'  # of the parameters and data of an exported model
+# An exported model has two files with this suffix: parameters and data.
+_SUFFIX = '.safetensors'
 
 
 def is_own_file(name: str) -> bool:

@@ -24,7 +24,8 @@ class MetricsLog:
       One JSON object per line. The list is empty if there is no file.
 
     Raises:
-      text_files.DataError: a line is not a JSON object with step and kind.
+      text_files.DataError: the file cannot be read, or a line is not a JSON
+        object with step and kind.
     """
     try:
       raw = self._path.read_bytes()
@@ -56,16 +57,18 @@ class MetricsLog:
   ) -> None:
     """Removes lines that a resumed training will write again.
 
-    Logs a warning if a line up to `step` is missing.
+    Logs a warning if `step` is 0 although the file has lines, or if the last
+    kept line of kind `train` does not have the step `last_line`.
 
     Args:
       step: the step of the checkpoint. Lines of later steps are removed.
-      last_line: the step that the last kept line of kind `train` should have. 0
-        if there should be no such line. Default: this is not checked.
+      last_line: the step that the last kept line of kind `train` should have,
+        or 0 if there should be no such line. Default: this is not checked.
       validated: whether to keep a line of kind `valid` for `step` itself.
 
     Raises:
-      text_files.DataError: a line is not a JSON object with step and kind.
+      text_files.DataError: the file cannot be read, or a line is not a JSON
+        object with step and kind.
       atomic_files.WriteError: the file cannot be written.
     """
     lines = self.read()

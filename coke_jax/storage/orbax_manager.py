@@ -44,7 +44,8 @@ def open_folder(
     enable_async_checkpointing=False,
     step_prefix='step',
   )
-  with orbax_noise.silenced():  # It would warn about `shard_checkpoints`.
+  # Orbax would warn about the folders that `shard_checkpoints` has written.
+  with orbax_noise.silenced():
     return ocp.CheckpointManager(folder, options=options, item_names=_ITEMS)
 
 
@@ -57,7 +58,7 @@ def reload(manager: Any) -> None:
 def save(
   manager: Any, step: int, host: Mapping[str, Any], metadata: dict[str, Any]
 ) -> bool:
-  """Writes a checkpoint. Then orbax deletes those that are not kept.
+  """Writes a checkpoint. Then orbax deletes checkpoints that are not kept.
 
   Args:
     manager: the result of `open_folder`.
@@ -69,7 +70,7 @@ def save(
     Whether the checkpoint was written.
 
   Raises:
-    Exception: it cannot be written.
+    Exception: the checkpoint cannot be written.
   """
   ocp = orbax_noise.import_orbax()
   with orbax_noise.silenced():
@@ -92,7 +93,7 @@ def restore(
   Args:
     manager: the result of `open_folder`.
     step: the step of the checkpoint.
-    shapes: trees of arrays by item, whose values are not used.
+    shapes: trees of arrays by item. Only their shapes and dtypes are used.
 
   Returns:
     Trees of NumPy arrays by item.

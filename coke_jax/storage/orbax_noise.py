@@ -35,7 +35,7 @@ def process_options(num_processes: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Hides the log messages of orbax, in which every thread logs its error."""
+  """Hides the log messages of orbax. Each of its threads logs its error."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)
@@ -48,7 +48,8 @@ def silenced() -> Iterator[None]:
 def reason(error: Exception) -> str:
   """Shortens an error of orbax, or of a library below it, to one line."""
   text = (str(error).splitlines() or [''])[0]
-  if len(text) > 400:  # The start contains the file, and the end the reason.
+  # The start of a long text names the file, and the end states the reason.
+  if len(text) > 400:
     text = f'{text[:200]} ... {text[-200:]}'
   return f'{type(error).__name__}: {text}'
 
@@ -82,5 +83,6 @@ def _is_not_of_thread(record: logging.LogRecord) -> bool:
 def _is_not_tensorstore(record: logging.LogRecord) -> bool:
   """Returns False for asyncio's messages about failed reads of tensorstore."""
   error = record.exc_info[1] if record.exc_info else None
-  about_file = 'local file' in str(error)  # in all errors of tensorstore
+  # All errors of tensorstore about files contain these words.
+  about_file = 'local file' in str(error)
   return not (about_file and 'never retrieved' in record.getMessage())

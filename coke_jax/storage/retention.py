@@ -31,7 +31,11 @@ class Retention:
     return self.kept([info.step for info in checkpoints])
 
   def kept(self, steps: Sequence[int]) -> list[bool]:
-    """Returns whether the checkpoint of each step is kept, oldest first."""
+    """Returns whether the checkpoint of each step is kept.
+
+    Args:
+      steps: the steps of the checkpoints, in ascending order.
+    """
     oldest_kept = len(steps) - _NEWEST
     return [
       index >= oldest_kept or step == self.best_step

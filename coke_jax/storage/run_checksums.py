@@ -1,6 +1,6 @@
 """Computes checksums of the settings and labels of a run.
 
-They are stored in data.npz, which is written once and not changed.
+The checksums are stored in data.npz, which is written once and not changed.
 """
 
 from typing import Any
@@ -12,7 +12,8 @@ from coke_jax import config as config_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checksums
 
-SUFFIX = ' sha256'  # of the names of checksums in data.npz
+# In data.npz, the name of a checksum is the name of its file with this suffix.
+SUFFIX = ' sha256'
 
 
 def of_run(

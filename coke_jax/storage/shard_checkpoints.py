@@ -7,7 +7,7 @@ has the whole state in its memory.
 The folder of a checkpoint contains the files of `shard_files` instead of those
 of orbax. All processes write into a hidden folder. When every file is complete,
 process 0 writes the metadata, with the SHA-256 of each file, and renames the
-folder. If a process is lost before, the checkpoint does not exist.
+folder. If a process is lost before that, there is no new checkpoint.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     Args:
       step: the step of the checkpoint.
       state: the items `params` and `training`, cut trees on the devices.
-      metadata: as for `Checkpoints`. Those of process 0 are used.
+      metadata: as for `Checkpoints`. The metadata of process 0 are used.
 
     Raises:
       CheckpointError: the checkpoint could not be written.
@@ -93,7 +93,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
       """Returns whether to compute checksums, and where to write the files."""
       self._move_damaged_away()
       if step in self.steps():
-        # The shards can only be compared with those of as many devices.
+        # Files of another number of devices cannot be compared.
         old = self._metadata(step)
         return old.get('shards') == self._described_shards(), ''
       folder = checkpoint_folders.unfinished(self._folder, step)
@@ -131,7 +131,8 @@ class ShardCheckpoints(checkpoints.Checkpoints):
           files |= part
       self._in_main(what, finish)
     finally:
-      if folder is not None and hosts.is_main():  # It exists after an error.
+      # After an error, the hidden folder still exists.
+      if folder is not None and hosts.is_main():
         shutil.rmtree(folder, ignore_errors=True)
 
   def _listed_steps(self) -> list[int]:
@@ -180,7 +181,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     """Calls a function in all processes. Returns the results of all of them.
 
     Args:
-      what: the start of an error message.
+      what: the start of the error message.
       function: the function. It returns JSON data.
 
     Raises:

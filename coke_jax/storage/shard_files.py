@@ -4,8 +4,8 @@ Each item of the checkpoint, such as `params`, is a folder that contains:
 
 whole.npy       the arrays that all devices have: first an array of their names,
                 then the arrays, in the same order
-<name>.<i>.npy  row i of an array [devices, S, ...], see `placement`, which is
-                the shard of device i
+<name>.<i>.npy  the shard of device i, which is row i of an array
+                [devices, S, ...], see `placement`
 
 Each process writes the shards of its devices, and process 0 also writes
 whole.npy. The shards can be read with any number of devices.
@@ -34,7 +34,7 @@ def write(folder: pathlib.Path | None, state: dict[str, Any]) -> dict[str, str]:
 
   Args:
     folder: the folder of the checkpoint, which contains a folder for each item.
-      None: nothing is written, and only the checksums are computed.
+      If None, nothing is written, and only the checksums are computed.
     state: cut trees on the devices by item, see `placement`.
 
   Returns:
@@ -94,7 +94,8 @@ class Reader:
 
     Args:
       folder: the folder of the checkpoint.
-      metadata: its metadata. `shards` comes from `describe`.
+      metadata: the metadata of the checkpoint. Its key `shards` contains the
+        result of `describe`.
     """
     shards = metadata['shards']
     written = placement_lib.Placement(
@@ -109,7 +110,7 @@ class Reader:
       shapes: the shapes and dtypes of whole trees by item.
 
     Returns:
-      Trees like `shapes`, NumPy arrays.
+      Trees like `shapes`, of NumPy arrays.
 
     Raises:
       checksums.ChecksumError: a file is missing or damaged.
@@ -131,7 +132,7 @@ class Reader:
   def read_placed(
     self, shapes: dict[str, Any], placement: placement_lib.Placement
   ) -> dict[str, Any]:
-    """Reads the arrays of this process's devices, and copies them there.
+    """Reads and places the arrays of this process's devices.
 
     Only the files with entities of these devices are read.
 
@@ -156,7 +157,12 @@ class Reader:
     return self._read(shapes, placement, read, parallel.replicate)
 
   def _verify(self, shapes: dict[str, Any], entities: np.ndarray) -> None:
-    """Verifies the files of the items that contain some entities."""
+    """Verifies the files with whole arrays and the shards with some entities.
+
+    Args:
+      shapes: the items whose files are verified.
+      entities: the ids of the entities.
+    """
     devices = np.unique(entities // self._written.shard_size).astype(str)
     needed = {*devices.tolist(), _WHOLE.removesuffix(_ENDING)}
     listed = {
@@ -174,7 +180,7 @@ class Reader:
     read: Callable[[str, str, tuple[int, ...]], Any],
     convert: Callable[[np.ndarray], Any],
   ) -> dict[str, Any]:
-    """Reads cut trees: the shards with `read`, and all other arrays here."""
+    """Reads cut trees. `read` reads the shards; `convert` gets other arrays."""
     if placement.num_entities != self._written.num_entities:
       raise ValueError(
         f'it has {self._written.num_entities} entities: expected '
@@ -225,7 +231,7 @@ class Reader:
 
 
 class _Sink:
-  """Passes data to a file, if there is one, and computes their SHA-256."""
+  """Computes the SHA-256 of data. Also writes the data to a file, if given."""
 
   def __init__(self, file: BinaryIO | None):
     self.sha = hashlib.sha256()

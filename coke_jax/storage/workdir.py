@@ -38,7 +38,8 @@ from coke_jax.storage import (
 )
 
 FORMAT = 2  # Format of the folder. No other format can be read.
-_SOURCE = 'source '  # Prefix of the names of checksums of the data files.
+# In data.npz, the checksum of a data file is named by this prefix and its role.
+_SOURCE = 'source '
 
 WorkdirError = json_files.WorkdirError
 
@@ -87,7 +88,8 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # Keeps the files that evaluations are writing without this lock.
+      # Evaluations write without this lock. The files that they are writing now
+      # are kept.
       atomic_files.remove_unfinished(self.folder)
       yield
 
@@ -236,7 +238,7 @@ class Workdir:
     """Reads the parameters of the best checkpoint.
 
     Args:
-      shapes: their shapes and dtypes, from `parameters.param_shapes`.
+      shapes: the result of `parameters.param_shapes`.
       placement: as for `checkpoints`.
 
     Returns:
@@ -257,7 +259,7 @@ class Workdir:
     return state['params'], metadata['step']
 
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
-    """Writes results.json for the test split, else results_<split>.json.
+    """Writes results.json for the test split, or else results_<split>.json.
 
     Args:
       results: the results of a task. `split` is one of the keys.

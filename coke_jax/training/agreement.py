@@ -29,10 +29,10 @@ class Agreement:
       received: the number of a signal that this process received, or None.
 
     Returns:
-      Whether a checkpoint is due in any process, and the number of a signal
+      Whether a checkpoint is due in any process. Then the number of a signal
       that any process received, or 0. If there are several processes, the
-      arguments of the previous call determine the result. The result of the
-      first call is then False and 0.
+      result depends on the arguments of the previous call, and the result of
+      the first call is False and 0.
     """
     own = (bool(saving_is_due), received or 0)
     if hosts.num_processes() == 1:

@@ -1,10 +1,10 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
 The time of a step is measured. The number of epochs is chosen so that the
-training fits into the remaining time. It is at most `train.num_epochs` of the
-given config. If there is time for more epochs, several models are trained side
-by side, see `model.ensemble`. A second config can be given, which needs more
-time and is better then. It is used if the time is long enough.
+training fits into the remaining time, but it is at most `train.num_epochs` of
+the given config. If there is time for more epochs, several models are trained
+side by side, see `model.ensemble`. A second config can be given, which needs
+more time and then gives better results. It is used if there is enough time.
 """
 
 import dataclasses
@@ -50,8 +50,8 @@ class Choice:
   Attributes:
     config: the settings.
     step_seconds: the time of a step of one member.
-    evaluation_seconds: the time for ranking a split with one member. It is the
-      mean of valid and test.
+    evaluation_seconds: the time for ranking a split with one member, as the
+      mean of the valid and the test split.
     reason: one sentence that explains the choice, for messages.
   """
 
@@ -83,7 +83,7 @@ def choose(
     slower: settings that give a better result after a longer training.
       `config.data` is used instead of `slower.data`.
     started: the value of `time.monotonic()` from which the time is counted.
-      Default: now.
+      Default: the time is counted from now on.
 
   Raises:
     config.ConfigError: the time is not positive, or there is no time left for a
@@ -117,7 +117,7 @@ def _fit(
   step_seconds, compile_seconds = _time_steps(setup)
   evaluation = _time_evaluation(setup)
   elapsed = time.monotonic() - started
-  # The training compiles again.
+  # The training compiles again, so the time for this is reserved.
   left = _USABLE * (60 * minutes - elapsed - compile_seconds)
   epoch = step_seconds * setup.steps_per_epoch
   wanted = float(config.train.num_epochs)
@@ -127,7 +127,8 @@ def _fit(
   if members == 1 and evaluation > 0:
     affordable = int(_RANKING_SHARE * max(left, 0.0) / evaluation) - 1
     validations = min(max(affordable, 1), _VALIDATIONS)
-  rankings = evaluation * (1 + validations)  # of one member, with the test
+  # The time for all rankings of one member: validations and the test split.
+  rankings = evaluation * (1 + validations)
   left -= members * rankings
   epochs = min(wanted, left / (members * epoch))
   if epochs * setup.steps_per_epoch < 1:
@@ -206,7 +207,7 @@ def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
 
 
 def _time_evaluation(setup: setup_lib.Setup) -> float:
-  """Returns the mean seconds for ranking valid and test."""
+  """Returns the seconds for ranking a split, the mean of valid and test."""
   data = setup.task.data
   splits = [split for split in ('valid', 'test') if len(data.split(split))]
   if not splits:

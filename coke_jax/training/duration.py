@@ -1,7 +1,7 @@
 """Estimates the time of a training from its first steps."""
 
 LONG_HOURS = 2.0  # A longer training is announced.
-_MEASURED_SECONDS = 10.0
+_MEASURED_SECONDS = 10.0  # A shorter measurement is not used.
 
 
 class Duration:
@@ -27,15 +27,16 @@ class Duration:
     self._start = step, now
 
   def announcement(self, step: int, now: float) -> str | None:
-    """Returns a text if the training will take long, at most once.
+    """Returns a text, at most once, if the training will take long.
 
     Args:
       step: number of steps done.
       now: the time in seconds.
 
     Returns:
-      The text, or None if the rest of the training will take less than
-      `LONG_HOURS`, or if the measured time is too short.
+      The text. None if the rest of the training will take less than
+      `LONG_HOURS`, if the measured time is too short, or if a previous call has
+      decided.
     """
     if self._announced or self._start is None or step <= self._start[0]:
       return None

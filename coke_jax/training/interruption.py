@@ -1,4 +1,4 @@
-"""Graceful shutdown on SIGINT and SIGTERM: checkpoint, then exit."""
+"""Ends a program after SIGINT or SIGTERM, when its work is saved."""
 
 import contextlib
 import logging
@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PATIENCE_SECONDS = 5.0  # for compiled code that delays Python signal handlers
-_AGAIN_SECONDS = 0.05  # before repeating a signal whose exception was swallowed
+# Compiled code delays Python's signal handlers. They are awaited for this time.
+_PATIENCE_SECONDS = 5.0
+# If Python swallowed the exception of a signal, the signal is repeated after
+# this time.
+_AGAIN_SECONDS = 0.05
 
 
 class Interruption(KeyboardInterrupt):
@@ -53,7 +56,7 @@ def leave(status: int) -> NoReturn:
   """
   logging.shutdown()
   for stream in (sys.stdout, sys.stderr):
-    with contextlib.suppress(OSError, ValueError):  # A closed stream.
+    with contextlib.suppress(OSError, ValueError):  # It may be closed.
       stream.flush()
   os._exit(status)
 
@@ -64,7 +67,7 @@ class Watch:
   The first signal sets `received`, so that the current work can be finished
   and saved. Inside `at_once`, the first signal also raises `Interruption`. The
   second signal ends the process immediately. A signal that is ignored, for
-  example because of nohup, stays ignored. Outside the main thread a watch does
+  example because of nohup, stays ignored. Outside the main thread, a watch does
   nothing, because Python allows no handlers there. If watches are nested, the
   inner one handles the signals.
 
@@ -76,7 +79,8 @@ class Watch:
     """Prepares a watch.
 
     Args:
-      work: what is done after the first signal, for the message about it.
+      work: what is done after the first signal. The message about the signal
+        contains this text.
     """
     self.received: int | None = None
     self._work = work
@@ -111,7 +115,8 @@ class Watch:
       return
     for number, handler in self._handlers.items():
       signal.signal(number, handler or signal.SIG_DFL)
-    if sys.unraisablehook == self._swallowed:  # Not replaced since.
+    # Other code may have replaced the hook since.
+    if sys.unraisablehook == self._swallowed:
       sys.unraisablehook = self._hook
     signal.set_wakeup_fd(self._wakeup)
     os.close(self._signalled)  # Ends the listener.
@@ -164,9 +169,9 @@ class Watch:
   def _listen(self) -> None:
     """Ends the process at the second signal, or if the first has no effect.
 
-    Inside `at_once`, the first signal has no effect if no handler runs within 5
-    seconds. A zero byte in the pipe means that Python swallowed the exception
-    of the handler. Then the first signal is sent again.
+    Inside `at_once`, the first signal has no effect if no handler runs within
+    `_PATIENCE_SECONDS`. A zero byte in the pipe means that Python swallowed the
+    exception of the handler. Then the first signal is sent again.
     """
     first = None
     while True:

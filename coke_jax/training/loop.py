@@ -139,7 +139,7 @@ class Trainer:
     all_writers: list[writers.Writer] = [bar]
     if hosts.is_main():
       metrics = self.workdir.metrics()
-      # Records of steps after the checkpoint will be written again.
+      # The records after the checkpoint are removed and will be written again.
       metrics.cut_after(
         progress.step,
         last_line=progress.step - len(progress.losses),
@@ -265,7 +265,7 @@ class Trainer:
   def _rank_valid(self) -> None:
     """Ranks the valid split, then updates `best_step` and `finished`.
 
-    If the valid split is empty, no step is the best, and the last is used.
+    If the valid split is empty, no step is the best, and the last one is used.
     """
     progress, task = self.progress, self.setup.task
     progress.finished = progress.step >= self.setup.num_steps

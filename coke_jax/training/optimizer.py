@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-# Smaller than the square of any useful gradient.
+# This number is smaller than the square of any useful gradient.
 _ADAGRAD_EPSILON = 1e-20
 
 
@@ -20,23 +20,25 @@ _ADAGRAD_EPSILON = 1e-20
 def learning_rate_schedule(
   peak: float, num_steps: int, warmup_fraction: float, decay: str = 'linear'
 ) -> optax.Schedule:
-  """Builds a schedule that rises linearly to a peak, then falls to 0 or stays.
+  """Builds a schedule that rises linearly to a peak, then falls or stays there.
 
   Args:
     peak: the highest learning rate.
     num_steps: steps of the whole training.
     warmup_fraction: fraction of the steps in which the learning rate rises
       (paper: 0.1).
-    decay: `linear`, as in the paper: falls to 0 until the end of the training;
-      `none`: stays at the peak.
+    decay: `linear` or `none`. With `linear`, as in the paper, the learning rate
+      falls to 0 until the end of the training. With `none`, it stays at the
+      peak.
 
   Returns:
     A function from the step, counted from 0, to the learning rate.
   """
   warmup = round(num_steps * warmup_fraction)
   end = 0.0 if decay == 'linear' else peak
-  # A learning rate of 0 would waste the first step. So step 0 already has a
-  # positive learning rate, and step `num_steps` is the first with 0.
+  # A step with a learning rate of 0 would be wasted. So the learning rate of
+  # step 0 is positive, and it falls to 0 only at `num_steps`, after the last
+  # step.
   return optax.join_schedules(
     [
       optax.linear_schedule(peak / max(warmup, 1), peak, max(warmup - 1, 1)),
@@ -67,7 +69,8 @@ def make_optimizer(
       the sum of all squared gradients so far (Duchi et al. 2011).
     weight_decay: decoupled decay of all parameters, multiplied by the
       learning rate; 0 turns it off.
-    clip_norm: the largest global norm of a gradient; 0 turns clipping off.
+    clip_norm: a gradient with a larger global norm is scaled down to this norm;
+      0 turns clipping off.
     embedding_factor: factor on the updates of embeddings and entity biases,
       which has the effect of a separate learning rate.
     beta1: decay rate of the mean of gradients (`adam` only).
@@ -106,7 +109,7 @@ def make_optimizer(
 def _clip(
   most: float, norm: Callable[[Any], jax.Array]
 ) -> optax.GradientTransformation:
-  """Does the same as `optax.clip_by_global_norm` with another norm."""
+  """Does the same as `optax.clip_by_global_norm`, but with a given norm."""
 
   def clip(updates: Any, _: Any) -> Any:
     factor = jnp.minimum(1.0, most / norm(updates))

@@ -10,7 +10,8 @@ import optax
 from coke_jax.training import duration
 from coke_jax.training import writers as writers_lib
 
-_SHOW_SECONDS = 2.0  # between two updates of the loss in the progress bar
+# The loss in the progress bar is updated at most once in this time.
+_SHOW_SECONDS = 2.0
 
 
 class TrainingLog:
@@ -53,7 +54,8 @@ class TrainingLog:
     self._schedule = schedule
     self._steps_per_epoch = steps_per_epoch
     self._last_step = first_step
-    # The metrics and the number of steps of each call that was not fetched yet.
+    # The metrics and the number of steps of each call whose metrics were not
+    # fetched yet.
     self._pending: list[tuple[dict[str, jax.Array], int]] = []
     self.losses, self.norms = list(losses), list(norms)
     self._instances = 0
@@ -128,7 +130,7 @@ class TrainingLog:
     ]
 
   def write_steps(self) -> None:
-    """Writes a record of the steps fetched since the last record, if any."""
+    """Writes a record of the steps that were fetched since the last record."""
     if not self.losses:
       return
     if self._instances:

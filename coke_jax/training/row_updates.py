@@ -64,7 +64,7 @@ def put(tree: Any, small: Any, candidates: jax.Array, num_entities: int) -> Any:
 def _rows(
   path: Any, leaf: jax.Array, candidates: jax.Array, num_entities: int
 ) -> jax.Array | None:
-  """Returns the rows of a leaf that the small model has. None: all."""
+  """Returns the rows of a leaf that the small model has. None means all."""
   name = getattr(path[-1], 'key', None) if path else None
   if name == 'entity_bias':
     return candidates

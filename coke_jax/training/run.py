@@ -31,8 +31,9 @@ def train_and_evaluate(
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
 
-  An interrupted run continues from its last checkpoint. A finished run is only
-  evaluated. All input is read and checked before the folder is created.
+  If the folder contains an interrupted run, it continues from its last
+  checkpoint. A finished run is only evaluated. All input is read and checked
+  before the folder is created.
 
   If there are several processes (see `hosts`), all of them must call this
   function. Only process 0 uses `config`, `workdir` and `data`.
@@ -50,8 +51,8 @@ def train_and_evaluate(
     data: the data set. Default: it is read from the files of `config.data`.
 
   Returns:
-    The content of the file with the results of the split, `results.json` for
-    test. None if the split is empty.
+    The results of the split, which are also written to `results.json` (test) or
+    `results_<split>.json`. None if the split is empty.
 
   Raises:
     errors.CokeError: settings, data, devices or the work folder are unsuitable,
@@ -123,8 +124,8 @@ def evaluate(
     split: `train`, `valid` or `test`.
 
   Returns:
-    The content of the file with the results of the split, `results.json` for
-    test. None if the split is empty.
+    The results of the split, which are also written to `results.json` (test) or
+    `results_<split>.json`. None if the split is empty.
 
   Raises:
     errors.CokeError: the work folder has no usable checkpoint, or a score is
@@ -196,7 +197,7 @@ def _evaluate(
   )
   seconds = time.monotonic() - started
   results['step'] = hosts.broadcast(step)
-  # Print before writing, so that a full disk cannot lose the table.
+  # Print before writing, so that the table is not lost if the disk is full.
   print(task.format_table(results))
   if not hosts.is_main():
     return results
@@ -224,7 +225,8 @@ def _data_of_run(
   if data is not None and not arrays.equal(data, saved):
     raise workdir_lib.WorkdirError(
       f'{files.folder}: the run here was started with other data: expected '
-      'the same labels and triples in the same order, or another workdir'
+      'the same labels and triples in the same order. To train on other data, '
+      'choose another workdir'
     )
   changed = tasks.source_changes(config, sources) if sources else []
   if changed:

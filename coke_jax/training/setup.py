@@ -157,7 +157,7 @@ def chunk_size(
       device has a copy.
 
   Returns:
-    The number of entities, see `chunked_loss`. 0: all of them.
+    The number of entities, see `chunked_loss`. 0 means all of them.
   """
   if settings.candidates or settings.vocabulary_chunk < 0:
     return 0
@@ -209,7 +209,7 @@ def build_training_set(
   queries: queries_lib.Queries,
   vocabulary: vocabulary_lib.Vocabulary,
 ) -> batches.TrainingSet:
-  """Builds the training set. `config.train.rows` is the kind of its rows.
+  """Builds the training set. `config.train.rows` states what its rows are.
 
   Args:
     config: valid settings.

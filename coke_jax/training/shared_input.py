@@ -1,4 +1,4 @@
-"""Sends settings and data from process 0 to the other processes, see `hosts`.
+"""Sends the settings and data of process 0 to all processes, see `hosts`.
 
 Only process 0 reads files, so other hosts need no copy of the files.
 """
@@ -76,8 +76,9 @@ def share_config(
 def _connect_devices() -> None:
   """Connects the devices of all processes.
 
-  Gloo connects them in the first collective operation, and waits for 30 s only.
-  One process may take so much longer than another to compile a train step.
+  Gloo connects the devices in the first collective operation, and waits for at
+  most 30 s. To compile a train step, one process may need 30 s more than
+  another. So the devices are connected before the compilation.
   """
   hosts.wait_for_all()
   jax.block_until_ready(parallel.start_maximum(np.zeros(1, np.int32)))

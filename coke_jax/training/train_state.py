@@ -45,7 +45,8 @@ def init_state(
   """
   params = parameters.init_params(model, seed)
   if isinstance(model, ensemble.Ensemble):
-    # Every member has its own optimizer state, so every leaf gets the axis M.
+    # Each member has its own optimizer state, so each leaf gets an axis of
+    # members.
     optimizer_state = jax.vmap(transformation.init)(params['member'])
   else:
     optimizer_state = transformation.init(params)
@@ -64,7 +65,8 @@ def init_placed(
 ) -> TrainState:
   """Creates the state of `init_state` on the devices.
 
-  If the vocabulary is cut, each device only draws its own entities.
+  If the vocabulary is cut, each device draws the embeddings of its own entities
+  and of no others.
 
   Args:
     model: the encoder.
@@ -91,7 +93,8 @@ def init_placed(
 
   shapes = jax.eval_shape(lambda: init_state(model, transformation, seed))
   run = parallel.map_devices(create, result_axes=placement.axes(shapes))
-  batch = parallel.own_devices().astype(np.int32)  # a row for each device
+  # The content of the batch is not used. It has a row for each device.
+  batch = parallel.own_devices().astype(np.int32)
   created: TrainState = run((), batch, parameters.params_key(seed))[0]
   return created
 

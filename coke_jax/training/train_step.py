@@ -64,15 +64,15 @@ def make_train_step(
       `loss.smoothed_cross_entropy`.
     n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
       `loss` does not include this penalty.
-    weight_per_row: the mean weight of a row: the mean number of its answers if
-      all answers have weight 1.
+    weight_per_row: the mean weight of a row. If all answers have the weight 1,
+      this is the mean number of answers of a row.
     steps_per_call: the largest number of steps in a call.
     chunk_size: the number of entities whose logits are computed at a time, see
       `chunked_loss`. It must be 0 if the batches have candidates. Default: 0,
-      all entities.
+      which means all entities.
     update_rows: whether a step only updates the embeddings that its batch uses,
       see `row_updates`. The batches must have candidates, and the optimizer
-      must be Adagrad without weight decay. Default: no.
+      must be Adagrad without weight decay. Default: False.
     placement: how the state is distributed over the devices. If it cuts the
       vocabulary, `update_rows` has no effect. Default: every device has a copy
       of the state.
@@ -137,7 +137,8 @@ def make_train_step(
     key = jax.random.fold_in(key, parallel.device_index())
 
     valid = batch['answers'] != batches.PAD_ANSWER
-    # The first axis has the size 1, so that every device gets the whole array.
+    # The first axis of these arrays has the size 1, so each device has received
+    # the whole array.
     shared = ('candidates', 'candidate_weight')
     batch |= {name: batch[name][0] for name in shared if name in batch}
     answer_weight = batch.get('answer_weight', 1.0)

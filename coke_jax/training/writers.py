@@ -74,9 +74,9 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    Before this call, the bar shows `compiling`. The estimates of the speed and
-    of the remaining time ignore the time before this call, because it includes
-    the compilation.
+    Before this call, the bar shows `compiling`. The time before this call
+    includes the compilation, so the estimates of the speed and of the remaining
+    time ignore it.
     """
     bar = self._bar
     if bar.disable:

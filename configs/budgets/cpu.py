@@ -3,8 +3,8 @@
 python -m coke_jax.main --config=configs/budgets/cpu.py:WN18RR
 
 The text after the colon is FB15k, WN18, FB15k-237 or WN18RR. For path queries,
-it is PathQueryWN or PathQueryFB, followed by the maximum number of relations in
-a training path (1 to 5), such as PathQueryWN-k3.
+it is PathQueryWN or PathQueryFB, followed by -k and the maximum number of
+relations in a training path (1 to 5), such as PathQueryWN-k3.
 
 The learning rate is higher than in the paper because the trainings are short.
 Dropout and smoothing are weaker because a few epochs of a small model underfit.
@@ -16,7 +16,7 @@ import runpy
 
 import ml_collections
 
-# For each data set, the number of epochs, and the epochs between two
+# For each data set, the number of epochs, and the number of epochs between two
 # validations. An epoch has 276,399 rows for FB15k (2 minutes), 171,476 rows for
 # WN18 and 103,620 rows for WN18RR. A row of WN18 or WN18RR takes about twice as
 # long as one of FB15k, because most of the time is spent on the product with
