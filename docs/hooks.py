@@ -15,11 +15,12 @@ from mkdocs.structure import files as files_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _LINK = re.compile(r'(\]\()((?!\w+:|#)[^)\s#]+)')
-_COPIES = 'copied'  # The folder of pictures that are not in docs/.
+# The folder on the site for pictures that are not in docs/.
+_COPIES = 'copied'
 
 
 def on_config(config: Any) -> Any:
-  """Puts the pages of all modules into the navigation."""
+  """Adds the pages of all modules to the navigation."""
   modules = [
     {package: path} for package, path in generated_pages.module_index()
   ]
@@ -31,7 +32,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-  """Adds the generated pages, and the pictures from outside of docs/."""
+  """Adds the generated pages and the pictures of experiments/results."""
   for path, text in generated_pages.render_all().items():
     files.append(files_lib.File.generated(config, path, content=text))
   for picture in (ROOT / 'experiments' / 'results').rglob('*.png'):

@@ -1,5 +1,5 @@
-"""Scripts for the paper's tables and figures, benchmarks and a search.
+"""Scripts that make the paper's tables and figures, or measure something else.
 
-They are run from the root of the repository as modules, such as
+Run them as modules from the root of the repository, for example with
 `python -m experiments.paper.all --budget=smoke`.
 """

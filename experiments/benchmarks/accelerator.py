@@ -2,17 +2,18 @@
 
     python -m experiments.benchmarks.accelerator --out=DIR --work=DIR
 
-1. Prints versions and devices; exits with an error without a GPU or TPU.
-2. Times steps at several batch sizes, with rows of instances and of queries, in
-   float32 and bfloat16, and writes throughput.json.
-3. Trains with rows of whole queries and bfloat16 products. The number of epochs
+1. Prints versions and devices. Without a GPU or TPU, exits with an error.
+2. Times training steps with several batch sizes, values of `train.rows` and
+   dtypes, and writes throughput.json.
+3. Trains with `train.rows='query'` and bfloat16 products. The number of epochs
    is the largest that fits into the time, at most the paper's 500. The learning
    rate falls to 0 within these epochs.
 4. Ranks the test split and writes results.json, metrics.jsonl and the training
    curves.
 
-With `--settings=recipe`, steps 2 and 3 are replaced by a training of
-configs/fb15k237_cpu.py, whose epochs and members are chosen for the minutes.
+With `--settings=recipe`, points 2 and 3 are replaced by a training of
+configs/fb15k237_cpu.py. Its numbers of epochs and members are chosen to fit the
+time.
 """
 
 import argparse
@@ -37,20 +38,27 @@ from experiments.paper import options as options_lib
 from experiments.paper import provenance, settings
 
 ROWS_IN_TRAINING = 1024
-# Higher than in the paper, whose batches have only 512 instances.
+# The learning rate is higher than in the paper, whose batches have only 512
+# instances.
 LEARNING_RATE = 1e-3
-# `train.rows`, `model.dtype` and batch size. The first setting is trained.
+# Each setting consists of `train.rows`, `model.dtype` and the batch size. After
+# the measurement, a model is trained with the first setting.
 MEASURED = (
   ('query', 'bfloat16', ROWS_IN_TRAINING),
   ('query', 'bfloat16', 4096),
   ('instance', 'bfloat16', 512),
   ('instance', 'float32', 512),
 )
-RESERVE_SECONDS = 60  # for compiling, the last ranking, and pictures
+# Time that is kept for compilation, the last ranking and the pictures.
+RESERVE_SECONDS = 60
 
 
 def make_config(smoke: bool) -> ml_collections.ConfigDict:
-  """Returns the paper's settings with a batch size that fills a device."""
+  """Returns the paper's settings, changed as in the first of `MEASURED`.
+
+  Args:
+    smoke: whether to return the settings of a tiny model instead.
+  """
   if smoke:
     config = settings.load_config('budgets/smoke')
     config.train.batch_size = 128
@@ -70,7 +78,13 @@ def make_config(smoke: bool) -> ml_collections.ConfigDict:
 def train_paper(
   given: argparse.Namespace, found: dict[str, Any], started: float
 ) -> None:
-  """Times the settings of `MEASURED`, then trains the first one."""
+  """Times the settings of `MEASURED`, then trains with the first setting.
+
+  Args:
+    given: the flags.
+    found: the versions and devices, for throughput.json.
+    started: the value of `time.monotonic()` at the start of the script.
+  """
   config = make_config(given.smoke)
   task = tasks.make_task(config, tasks.read_data(config))
   measured = measure_all(config, task, given.smoke)
@@ -86,7 +100,7 @@ def train_paper(
 
 
 def train_recipe(given: argparse.Namespace) -> None:
-  """Trains the recipe for the remaining minutes."""
+  """Trains the recipe for the given minutes, minus the reserve."""
   config = settings.load_config('fb15k237_cpu')
   if given.smoke:
     config.data.name = 'countries'
@@ -98,13 +112,17 @@ def train_recipe(given: argparse.Namespace) -> None:
 def measure_all(
   config: ml_collections.ConfigDict, task: tasks.Task, smoke: bool
 ) -> list[dict[str, Any]]:
-  """Times the settings of `MEASURED`; returns one entry for each, in order."""
+  """Times the settings of `MEASURED`, or only the first one with `smoke`.
+
+  Returns:
+    One entry for each setting, in the same order.
+  """
   measured = []
   for rows, dtype, batch_size in MEASURED[:1] if smoke else MEASURED:
     variant = ml_collections.ConfigDict(config.to_dict())
     variant.train.rows, variant.model.dtype = rows, dtype
-    # In smoke mode, the timed step is the one that is trained later, so only
-    # one step is compiled.
+    # With `smoke`, the timed step is also the step of the later training, so
+    # only one program is compiled.
     variant.train.batch_size = config.train.batch_size if smoke else batch_size
     timed = stopwatch.time_training(
       variant, task, seconds=0.1 if smoke else 5.0
@@ -123,7 +141,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     '--work', type=pathlib.Path, required=True, help='the new work folder'
   )
   parser.add_argument(
-    '--minutes', type=float, default=8.0, help='for steps 1 to 4; default: 8'
+    '--minutes',
+    type=float,
+    default=8.0,
+    help='minutes for points 1 to 4; default: 8',
   )
   parser.add_argument(
     '--settings',
@@ -132,14 +153,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     help='what to train; default: paper',
   )
   parser.add_argument(
-    '--smoke', action='store_true', help='a tiny model, on any device'
+    '--smoke', action='store_true', help='train a tiny model, on any device'
   )
   given = parser.parse_args(arguments)
   started = time.monotonic()
   found = {**provenance.describe(), 'platform': jax.default_backend()}
   print(json.dumps(found))
   if found['platform'] == 'cpu' and not given.smoke:
-    sys.exit('error: no GPU or TPU found: expected one, or --smoke')
+    sys.exit(
+      'error: no GPU or TPU found: expected one. --smoke tests the script on '
+      'any device'
+    )
   given.out.mkdir(parents=True, exist_ok=True)
   with options_lib.reported_errors():
     if given.settings == 'paper':

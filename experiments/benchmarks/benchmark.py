@@ -3,9 +3,10 @@
     python -m experiments.benchmarks.benchmark
 
 Measures training steps (instances, queries and epochs per time, GFLOP/s,
-memory, compile time) and the full test evaluation. Writes tables and all
-measurements to experiments/results/benchmarks/<device>.md and .json. See
-README.md in this folder.
+memory, compile time) and the full test evaluation. Writes the tables to
+<device>.md and all measurements to <device>.json, both in the folder
+experiments/results/benchmarks. README.md beside this script explains the
+numbers.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     type=options_lib.list_of('part', {name: name for name in plan.PARTS}),
     default=plan.PARTS,
     metavar='NAME,...',
-    help=f'what is measured; default: {",".join(plan.PARTS)}',
+    help=f'what to measure; default: {",".join(plan.PARTS)}',
   )
   parser.add_argument(
     '--variants',
@@ -44,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     (
       'threads',
       None,
-      'numbers of cores to use; default: 2, or all if there is a GPU',
+      'numbers of cores to use; default: 2 on a CPU, all with a GPU or TPU',
     ),
   ):
     parser.add_argument(
@@ -55,12 +56,12 @@ def make_parser() -> argparse.ArgumentParser:
     type=options_lib.positive,
     default=3,
     metavar='N',
-    help='turns of each setting; default: 3',
+    help='number of times that each setting is measured; default: 3',
   )
   parser.add_argument(
     '--smoke',
     action='store_true',
-    help='tiny random data and models, 2 rounds: shows that the script runs',
+    help='use tiny random data, tiny models and 2 rounds, to test the script',
   )
   parser.add_argument(
     '--out',
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   given = parser.parse_args(arguments)
   if given.smoke:
     if not given.out:
-      parser.error('--smoke needs --out: its numbers are not results')
+      parser.error('--smoke needs --out, because its numbers are not results')
     given.rounds = 2
   out = given.out or document.RESULTS / 'benchmarks'
   with options_lib.reported_errors():
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(given: argparse.Namespace, out: pathlib.Path) -> list[str]:
-  """Measures group by group; writes all results so far after each group.
+  """Measures all groups. After each group, writes all results so far.
 
   Args:
     given: the flags.
@@ -127,7 +128,8 @@ def run(given: argparse.Namespace, out: pathlib.Path) -> list[str]:
       if 'error' in member
     ]
     page = report.write(results, out, report.file_name(machine['device']))
-  print(f'\n{report.render(results)}\nwritten to {page} and .json beside it')
+  print(f'\n{report.render(results)}')
+  print(f'written to {page} and {page.with_suffix(".json")}')
   return failed
 
 

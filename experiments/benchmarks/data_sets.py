@@ -14,7 +14,7 @@ COUNTS = {
   plan.TINY: benchmarks.Benchmark(50, 4, (300, 20, 20)),
 }
 _TINY_MODEL = {
-  'model.dropout': 0.0,  # compiles faster
+  'model.dropout': 0.0,  # The program compiles faster without dropout.
   'model.hidden_size': 16,
   'model.num_heads': 2,
   'model.feed_forward_size': 32,
@@ -22,7 +22,7 @@ _TINY_MODEL = {
 
 
 def why_random() -> str:
-  """Returns why FB15k-237 is not available; an empty string if it is."""
+  """Returns why random data are needed. Empty if FB15k-237 is available."""
   try:
     benchmarks.locate(plan.DATASET, download=False)
   except text_files.DataError as error:
@@ -52,7 +52,7 @@ def make_task(
 
 
 def random_graph(counts: benchmarks.Benchmark) -> graph.KnowledgeGraph:
-  """Draws triples uniformly; few of their queries have several answers."""
+  """Draws triples uniformly, so few queries have several answers."""
   generator = np.random.default_rng(0)
 
   def triples(lines: int) -> np.ndarray:  # int32 [lines, 3]

@@ -1,9 +1,9 @@
 """Counts the operations of a model's matrix products from its shapes.
 
 A multiplication and an addition count as two operations. Layer norms,
-softmaxes, GELU, dropout, the loss and the optimizer are left out. "GFLOP/s" can
-therefore be compared with the rate of large matrix products on the same
-machine.
+softmaxes, GELU, dropout, the loss and the optimizer are left out. So the
+GFLOP/s of a model can be compared with the rate of large matrix products on the
+same machine.
 
 Letters: K tokens, D width, F feed-forward size, V entities, L blocks.
 """
@@ -25,7 +25,8 @@ class Shape:
     hidden_size: D.
     feed_forward_size: F.
     whole_last_block: whether the last block computes all K positions, as
-      `nn.TransformerEncoder` does, or only the masked one, as coke_jax does.
+      `nn.TransformerEncoder` does. Otherwise, it computes only the masked
+      position, as coke_jax does.
   """
 
   num_entities: int
@@ -35,7 +36,11 @@ class Shape:
   whole_last_block: bool = False
 
   def forward(self, length: int) -> int:
-    """Returns the operations that score all entities for K tokens."""
+    """Returns the operations that score all entities for a sequence.
+
+    Args:
+      length: K.
+    """
     last = length if self.whole_last_block else 1
     blocks = (self.num_layers - 1) * self._block(length, length)
     width = self.hidden_size
@@ -43,15 +48,19 @@ class Shape:
     return blocks + self._block(length, last) + head
 
   def training(self, length: int) -> int:
-    """Returns the operations of training on one sequence of K tokens."""
-    return TRAINING_FACTOR * self.forward(length)
-
-  def _block(self, length: int, positions: int) -> int:
-    """Returns the operations of a block that computes Q of the K positions.
+    """Returns the operations of training on a sequence.
 
     Args:
       length: K.
-      positions: Q.
+    """
+    return TRAINING_FACTOR * self.forward(length)
+
+  def _block(self, length: int, positions: int) -> int:
+    """Returns the operations of a block that computes some positions.
+
+    Args:
+      length: K.
+      positions: Q, the number of positions that the block computes.
     """
     width = self.hidden_size
     # Keys and values of all K tokens.

@@ -6,15 +6,21 @@ The script makes each graph. A graph has four triples per entity, 822 relations,
 labels such as `Q123` and `P31`, and degrees that follow a power law. One
 entity, the hub, is the tail of a tenth of the triples, all with the same
 relation. With 5 million entities, there are 20 million triples, and the hub is
-the tail of 2 million of them. `rank` ranks the heads and tails of 1,000 test
-triples and `answer` answers 100 questions, both with untrained parameters.
-`filter` finds the known answers to the questions for head and tail of 10,000
-triples of the hub. All 2 million heads are known answers to each question for a
-head.
+the tail of 2 million of them. The parts are:
 
-Each part runs in its own process, so the peak memory of each part is known. A
-part that needs the graph reads it from the cache of the package. CPU seconds
-are those of all threads. On a busy machine, wall seconds are not meaningful.
+- `parse` reads the triple files and writes the cache of the package.
+- `load` reads the cache. All parts below also begin with this.
+- `train` trains for some steps.
+- `filter` finds the known answers to the questions for head and tail of 10,000
+  triples of the hub. With 5 million entities, each question for a head has 2
+  million known answers.
+- `rank` ranks the heads and tails of 1,000 test triples with untrained
+  parameters.
+- `answer` answers 100 questions with untrained parameters.
+
+Each part runs in its own process, so the peak memory of each part is known. CPU
+seconds are those of all threads. On a busy machine, wall seconds are not
+meaningful.
 """
 
 import argparse
@@ -34,10 +40,10 @@ SIZES = (50_000, 500_000, 5_000_000)
 TRIPLES_PER_ENTITY = 4
 HUB_SHARE = 0.1
 RELATIONS = 822
-EVALUATED = 5_000  # maximum number of lines of valid, and of test
-RANKED = 1_000  # triples
-QUESTIONS = 100
-STEPS = 20
+EVALUATED = 5_000  # maximum number of lines in each of valid and test
+RANKED = 1_000  # number of triples in the part `rank`
+QUESTIONS = 100  # number of questions in the part `answer`
+STEPS = 20  # number of training steps that are timed
 WIDTH, BATCH = 32, 512
 PARTS = ('parse', 'load', 'train', 'filter', 'rank', 'answer')
 HUB_LINES = 10_000  # number of triples of the hub in the part `filter`
@@ -48,8 +54,8 @@ _LINES = 1 << 20  # number of lines that are written at a time
 def make_graph(folder: pathlib.Path, num_entities: int) -> None:
   """Writes the files of a graph, unless they exist.
 
-  Every entity is the head of a triple. The probability of the i-th entity or
-  relation is a power of i.
+  Every entity is the head of at least one triple. The probability of the i-th
+  entity or relation is proportional to a power of i.
   """
   if (folder / 'train.txt').exists():
     return
@@ -149,9 +155,10 @@ def run_part(
     batch_size: number of rows in a training batch.
 
   Returns:
-    A dictionary of `seconds`, the wall and CPU seconds of each section,
-    `bytes`, the peak memory of the arrays of some sections, and `peak_bytes`,
-    the largest resident memory of this process.
+    A dictionary:
+    - `seconds`: the wall seconds and the CPU seconds of each section.
+    - `bytes`: the peak memory of the arrays of some sections.
+    - `peak_bytes`: the largest resident memory of this process.
   """
   watch = Stopwatch()
   parts: dict[str, Callable[[], None]] = {
@@ -271,7 +278,7 @@ def _filter(folder: pathlib.Path, watch: Stopwatch) -> None:
     for split in ('train', 'valid', 'test')
   )
   watch.restart()
-  tracemalloc.start()  # NumPy reports the memory of its arrays.
+  tracemalloc.start()  # It also traces the memory of NumPy arrays.
   known = evaluated.known_answers(
     itertools.chain.from_iterable(parts), graph.vocabulary.num_entities
   )

@@ -4,10 +4,11 @@
 
 Each client sends one question per request, over one connection, and waits for
 the answer before it sends the next one. For comparison, `Model.predict` is
-called with one question after another in one process, without a server. The
-settings are measured in turns, and the numbers are medians over the rounds. All
-answers are compared with those of `Model.predict`. The clients use processor
-time of the same machine.
+called with one question after another in one process, without a server.
+`Model.predict` and each number of clients are measured in turns, for several
+rounds. The numbers are medians over the rounds. The answers of the server are
+compared with those of `Model.predict`. The clients run on the same machine, so
+the server does not have all of its processor time.
 """
 
 import argparse
@@ -43,7 +44,7 @@ class Round:
   """One measurement.
 
   Attributes:
-    seconds: the time until each question was answered.
+    seconds: for each question, the seconds until it was answered.
     total: the duration of the measurement in seconds.
     wrong: the number of answers that differ from those of `Model.predict`.
   """
@@ -53,7 +54,7 @@ class Round:
   wrong: int = 0
 
   def milliseconds(self, percent: float) -> float:
-    """Returns a percentile of the time until an answer."""
+    """Returns a percentile of `seconds`, in milliseconds."""
     return 1000 * float(np.percentile(self.seconds, percent))
 
   @property
@@ -146,14 +147,18 @@ async def _post(
   headers = (await reader.readuntil(b'\r\n\r\n')).decode('latin-1').lower()
   length = int(headers.partition('content-length:')[2].split()[0])
   content = await reader.readexactly(length)
-  if headers.split()[1] != '200':
-    raise RuntimeError(f'{question}: {content!r}: expected status 200')
+  status = headers.split()[1]
+  if status != '200':
+    raise RuntimeError(
+      f'{question}: status is {status}: expected 200. The response is '
+      f'{content!r}'
+    )
   answers: list[dict[str, Any]] = json.loads(content)['answers'][0]
   return answers
 
 
 def memory(process: int) -> float:
-  """Returns the memory of a process in MiB. NaN if it is unknown."""
+  """Returns the memory of a process in MiB, or NaN if it is unknown."""
   try:
     text = pathlib.Path(f'/proc/{process}/status').read_text()
   except OSError:
@@ -162,7 +167,7 @@ def memory(process: int) -> float:
 
 
 def table(rounds: dict[str, list[Round]]) -> str:
-  """Returns the medians of all settings as a table in Markdown."""
+  """Returns a Markdown table with the medians over the rounds."""
   lines = [
     '| | questions/s | median | 99 % within |',
     '|---|---:|---:|---:|',
@@ -181,13 +186,18 @@ def table(rounds: dict[str, list[Round]]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Measures all settings. Returns 1 if an answer was wrong."""
+  """Measures and prints the table. Returns 1 if an answer was wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--workdir', default=str(coke_jax.EXAMPLE_MODEL))
   parser.add_argument('--clients', type=int, nargs='+', default=[1, 8, 64])
-  parser.add_argument('--seconds', type=float, default=5.0, help='per round')
+  parser.add_argument(
+    '--seconds',
+    type=float,
+    default=5.0,
+    help='duration of each measurement in a round; default: 5',
+  )
   parser.add_argument('--rounds', type=int, default=5)
   parser.add_argument('--questions', type=int, default=500)
   flags = parser.parse_args(argv)
@@ -198,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
     question: answers[0].probability
     for question, answers in zip(questions, best, strict=True)
   }
-  call(model, questions, 0.5)  # compiles
+  call(model, questions, 0.5)  # The first call compiles.
   rounds: dict[str, list[Round]] = {}
   with subprocess.Popen(
     [

@@ -16,21 +16,23 @@ _DTYPES = ('float32', 'bfloat16')
 _ROUND_SECONDS = 1.0
 _TINY_ROUND_SECONDS = 0.01
 
-Product = Callable[[int], None]  # multiplies several times and waits
+# A function that computes a product the given number of times, then waits for
+# the last result.
+Product = Callable[[int], None]
 
 
 class Matrices:
   """The measurement of a process of kind `matrices`: GFLOP/s by operand type.
 
-  In jax, the products are float32, as in the model. In PyTorch, they have the
-  type of the operands.
+  In jax, the results of the products are float32, as in the model. In PyTorch,
+  they have the type of the operands.
   """
 
   def __init__(self, setting: plan.Setting):
     self._setting = setting
 
   def prepare(self) -> dict[str, Any]:
-    """Selects the largest matrices that are not too slow, and compiles."""
+    """Selects and compiles the largest products that are not too slow."""
     tiny = self._setting.dataset == plan.TINY
     seconds = _TINY_ROUND_SECONDS if tiny else _ROUND_SECONDS
     make = _torch if self._setting.framework == 'torch' else _jax
@@ -43,7 +45,8 @@ class Matrices:
         multiply = make(size, dtype)
         multiply(1)
         once = _seconds(multiply, 1)
-        if 2**3 * once > _MOST_SECONDS:  # the next size has 8 times the work
+        # The next size is twice as large, so its product takes 8 times as long.
+        if 2**3 * once > _MOST_SECONDS:
           break
       used[dtype] = size
       repeats = max(1, math.ceil(seconds / once))
@@ -100,7 +103,7 @@ def _torch(size: int, dtype: str) -> Product:
 
   def multiply(count: int) -> None:
     for _ in range(count):
-      functional.linear(left, right)  # the fastest layout
+      functional.linear(left, right)  # This layout is the fastest.
     if device == 'cuda':
       torch.cuda.synchronize()
 

@@ -1,6 +1,7 @@
 """Measures the memory of this process, in bytes.
 
-Outside Linux, only the peak since the start of the process is known.
+On other systems than Linux, only the peak since the start of the process is
+known.
 """
 
 import contextlib
@@ -20,12 +21,12 @@ class Growth:
     self._before = _status('VmRSS')
 
   def restart(self) -> None:
-    """Forgets the peak so far. Growth is still that since the creation."""
-    with contextlib.suppress(OSError):  # not on Linux
-      _RESET.write_text('5')  # sets the peak to the current memory
+    """Forgets the peak so far, but not the memory at the creation."""
+    with contextlib.suppress(OSError):  # The file only exists on Linux.
+      _RESET.write_text('5')  # This sets the peak to the current memory.
 
   def peak(self) -> int:
-    """Returns the largest growth so far, in bytes."""
+    """Returns the peak since `restart`, minus the memory at the creation."""
     if _STATUS.exists():
       return _status('VmHWM') - self._before
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -38,5 +39,5 @@ def _status(field: str) -> int:
   for line in _STATUS.read_text(encoding='utf-8').splitlines():
     name, _, value = line.partition(':')
     if name == field:
-      return int(value.split()[0]) * 1024  # the file counts KiB
+      return int(value.split()[0]) * 1024  # The file contains KiB.
   return 0

@@ -1,4 +1,4 @@
-"""Compares a config with models of PyKEEN at equal time on this machine.
+"""Compares a config with models of PyKEEN, by MRR and time on this machine.
 
     python -m experiments.benchmarks.peers --config=configs/codex_s.py \
       --minutes=10 --out=peers_codex_s
@@ -8,8 +8,7 @@ triples for the given number of minutes. After every validation, the elapsed
 minutes and the filtered MRR of the valid split are recorded. At the end, the
 test split is ranked with the evaluator of this package. For the peers, it is
 also ranked with the evaluator of PyKEEN, and both MRRs must agree. Writes
-peers.json, peers.md and peers.png. Needs
-`pip install '.[peers,plots]'`.
+peers.json, peers.md and peers.png. Needs `pip install '.[peers,plots]'`.
 """
 
 import dataclasses
@@ -41,11 +40,12 @@ from experiments.paper import formats
 from experiments.paper import options as options_lib
 
 _QUERIES_PER_CALL = 256
-# Maximum difference between the MRRs of both evaluators, which round float32
-# scores differently.
+# Maximum difference between the MRRs of the evaluators of this package and of
+# PyKEEN. They round float32 scores differently.
 _TOLERANCE = 1e-3
 
-Curve = list[tuple[float, float]]  # minutes and valid MRR
+# The elapsed minutes and the valid MRR of each validation.
+Curve = list[tuple[float, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Peer:
 PEERS = (
   Peer(
     'ComplEx',
-    # In PyKEEN, this is the number of complex numbers.
+    # In PyKEEN, `embedding_dim` counts complex numbers.
     {'embedding_dim': 256, 'loss': 'CrossEntropyLoss'},
     learning_rate=3.4e-4,
     batch_size=1024,
@@ -114,6 +114,9 @@ def train_config(
   Returns:
     The curve.
     The test metrics, and `minutes`, the time of the whole command.
+
+  Raises:
+    RuntimeError: the training failed.
   """
   started = time.monotonic()
   command = [sys.executable, '-m', 'coke_jax.main', f'--config={path}']
@@ -155,7 +158,7 @@ def factory(
 def rank(
   model: Any, graph: graph_lib.KnowledgeGraph, split: str
 ) -> ranks_lib.Ranks:
-  """Ranks the tails, then the heads of a split with the scores of a model."""
+  """Ranks all tails of a split, then all heads, by the scores of a model."""
   triples = np.asarray(graph.split(split))
   queries = queries_lib.from_triples(triples, graph.vocabulary)
   known = [graph.train, graph.valid]
@@ -209,9 +212,10 @@ def _scores(
 def train_peer(
   peer: Peer, graph: graph_lib.KnowledgeGraph, minutes: float, seed: int
 ) -> tuple[Any, Curve, dict[str, Any]]:
-  """Trains a peer for some minutes, including its validations.
+  """Trains a peer for some minutes, and tests it.
 
-  The parameters of the best validation are used for the test.
+  The minutes include the validations. The parameters of the best validation are
+  used for the test.
 
   Returns:
     The model of PyKEEN.
@@ -219,7 +223,7 @@ def train_peer(
     The test metrics, and `minutes`, the time of the training.
 
   Raises:
-    RuntimeError: the evaluators do not agree.
+    RuntimeError: the test MRRs of the two evaluators differ.
   """
   torch.manual_seed(seed)
   started = time.monotonic()
@@ -275,7 +279,8 @@ def train_peer(
   ).get_metric('both.realistic.inverse_harmonic_mean_rank')
   if abs(theirs - metrics['mrr']) > _TOLERANCE:
     raise RuntimeError(
-      f'{peer.model}: MRR {metrics["mrr"]:.5f} here, {theirs:.5f} in PyKEEN'
+      f'{peer.model}: the test MRR is {metrics["mrr"]:.5f}, and {theirs:.5f} '
+      f'with PyKEEN: expected a difference of at most {_TOLERANCE:g}'
     )
   return model, curve, {**metrics, 'minutes': used, 'mrr_of_pykeen': theirs}
 
@@ -319,12 +324,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
   """Runs the comparison and prints the table."""
   parser = options_lib.new_parser(__doc__)
   add = parser.add_argument
-  add('--config', required=True, help='a file of configs/')
-  add('--minutes', type=float, required=True, help='for each peer')
+  add('--config', required=True, help='config file, such as configs/umls.py')
+  add(
+    '--minutes',
+    type=float,
+    required=True,
+    help='time for the training of each peer, in minutes',
+  )
   add(
     '--peers',
     default=','.join(peer.model for peer in PEERS),
-    help='names separated by commas; default: %(default)s',
+    help='PyKEEN models, separated by commas; default: %(default)s',
   )
   add('--seed', type=int, default=0, help='default: 0')
   add('--out', type=pathlib.Path, required=True, help='folder for all results')

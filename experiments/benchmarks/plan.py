@@ -1,7 +1,7 @@
-"""The settings that are measured, in groups that are compared.
+"""The settings that are measured. The settings of a group are compared.
 
-Imports nothing that starts threads, because a process must limit its cores
-first.
+This module imports nothing that starts threads, because a process must limit
+its cores first.
 """
 
 import dataclasses
@@ -25,16 +25,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
   for rows in ('instance', 'query')
   for dtype in ('float32', 'bfloat16')
 }
-BASELINE = 'torch-float32'  # all variants are compared with it
-# Query mode is compared with instance mode: variant -> variant to compare with.
+BASELINE = 'torch-float32'  # All variants are compared with this one.
+# Query mode is also compared with instance mode. This is a dictionary from the
+# variant in query mode to the variant in instance mode.
 INSTANCE_MODE = {
   f'coke-query-{dtype}': f'coke-instance-{dtype}'
   for dtype in ('float32', 'bfloat16')
 }
 SMOKE_VARIANTS = ('torch-float32', 'coke-query-bfloat16')
 
-# A training with slower steps is measured only in the first round. In PyTorch,
-# bfloat16 is that slow on processors without bfloat16 instructions.
+# If a step of a training takes longer, the training is measured only in the
+# first round. In PyTorch, bfloat16 is that slow on processors without bfloat16
+# instructions.
 SLOW_SECONDS = 20.0
 
 
@@ -45,14 +47,15 @@ class Setting:
   Attributes:
     kind: `training`, `evaluation`, `matrices` (the rate of large products) or
       `machine` (a description of the machine).
-    label: the name within the group.
+    label: the name of the setting within its group.
     framework: `coke_jax` or `torch`.
     dataset: a key of `data_sets.COUNTS`.
     random: whether random data replace the data set.
     num_layers: the number of blocks.
     batch_size: rows in a batch.
     threads: the number of cores to use; 0 for all.
-    dtype: operands of the model's products, float32 or bfloat16.
+    dtype: the type of the operands in the model's products, float32 or
+      bfloat16.
     rows: `config.train.rows`.
     seconds: minimum duration of a training round.
   """
@@ -75,7 +78,7 @@ class Group:
   """Settings that are compared, and therefore measured in turns.
 
   Attributes:
-    section: the title of the table, which may contain several groups.
+    section: the title of the table. A table may contain several groups.
     title: what the settings of this group have in common.
     settings: the settings; each is measured in its own process.
   """
@@ -86,7 +89,12 @@ class Group:
 
 
 def training_group(base: Setting, variants: Sequence[str]) -> Group:
-  """Returns a group with the variants and the rates of large products."""
+  """Returns a group that measures variants and the rates of large products.
+
+  Args:
+    base: the setting without its variant.
+    variants: keys of `VARIANTS`.
+  """
   settings = [
     dataclasses.replace(base, kind='training', label=name, **VARIANTS[name])
     for name in variants
@@ -109,14 +117,18 @@ def evaluation_group(base: Setting) -> Group:
 
 
 def smoke_groups(variants: Sequence[str]) -> list[Group]:
-  """Returns groups of all kinds that take seconds, with SMOKE_VARIANTS."""
+  """Returns a training group and an evaluation group that take seconds.
+
+  Args:
+    variants: keys of `VARIANTS`. Only those in `SMOKE_VARIANTS` are measured.
+  """
   base = Setting(
     'training',
     dataset=TINY,
     random=True,
     num_layers=1,
     batch_size=64,
-    threads=1,  # more threads would mostly wait for each other
+    threads=1,  # More threads would mostly wait for each other.
     seconds=0.0,
   )
   chosen = [name for name in variants if name in SMOKE_VARIANTS]

@@ -18,17 +18,18 @@ from typing import Any
 from experiments.benchmarks import plan
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_PATIENCE_SECONDS = 60  # time for a process to exit after its output has ended
+# Maximum time until a process exits after its output has ended.
+_PATIENCE_SECONDS = 60
 
 Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """A process that ended too early. Contains its last line of output."""
+  """A process ended too early. The message has the last line of its output."""
 
 
 class Worker:
-  """A process that measures one setting, as a context manager."""
+  """A process that measures one setting. Use it as a context manager."""
 
   def __init__(self, setting: plan.Setting):
     self.setting = setting
@@ -66,7 +67,7 @@ class Worker:
     """Waits for the next reply.
 
     Raises:
-      WorkerError: the process ended instead.
+      WorkerError: the process ended without a reply.
     """
     assert self._process.stdout is not None
     line = self._process.stdout.readline()
@@ -85,10 +86,11 @@ class Worker:
     """Sends one of `worker.COMMANDS` and waits for the reply.
 
     Raises:
-      WorkerError: the process ended instead.
+      WorkerError: the process ended without a reply.
     """
     assert self._process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # `reply` raises WorkerError
+    # If the process has ended, `reply` raises WorkerError.
+    with contextlib.suppress(BrokenPipeError):
       self._process.stdin.write(command + '\n')
       self._process.stdin.flush()
     return self.reply()
@@ -100,17 +102,19 @@ def environment(setting: plan.Setting) -> dict[str, str]:
   path = [str(_ROOT), variables.get('PYTHONPATH', '')]
   variables['PYTHONPATH'] = os.pathsep.join(filter(None, path))
   if setting.dataset == plan.TINY:
-    variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'  # compiles faster
-  else:  # measure compile times without a cache
+    # Programs compile faster without optimizations.
+    variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'
+  else:
+    # Without the cache, every process measures the time of compilation.
     variables['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
-  # Both frameworks use one GPU. No process reserves all its memory, because the
-  # processes of a group share it.
+  # jax and PyTorch use the same GPU. The processes of a group share it, so no
+  # process may reserve all of its memory.
   variables.setdefault('CUDA_VISIBLE_DEVICES', '0')
   variables['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   if setting.framework == 'torch':
-    variables['JAX_PLATFORMS'] = 'cpu'  # jax only builds batches there
+    variables['JAX_PLATFORMS'] = 'cpu'  # jax only builds the batches.
   if setting.threads:
-    variables['NPROC'] = str(setting.threads)  # of jax on a CPU
+    variables['NPROC'] = str(setting.threads)  # jax reads it on a CPU.
     variables['OMP_NUM_THREADS'] = str(setting.threads)
   return variables
 
@@ -118,7 +122,8 @@ def environment(setting: plan.Setting) -> dict[str, str]:
 def describe_machine() -> Record:
   """Describes the machine.
 
-  Uses a separate process, because listing the devices here would occupy them.
+  A separate process does this, because listing the devices in this process
+  would occupy them.
 
   Raises:
     WorkerError: the process ended too early.
@@ -136,9 +141,11 @@ def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
     rounds: how many times each setting is measured.
 
   Returns:
-    One record per setting: its `setting` and `label`, the replies `prepared`
-    and `finished`, and the list `rounds` of the replies to `measure`. If the
-    process ended too early, the record also has an `error`.
+    One record per setting:
+    - `label` and `setting`.
+    - `prepared` and `finished`: the replies to `prepare` and `finish`.
+    - `rounds`: the list of the replies to `measure`.
+    - `error`: the error message, only if the process ended too early.
   """
   records: list[Record] = [
     {

@@ -2,11 +2,11 @@
 
     python -m experiments.benchmarks.profile_step --layers=12
 
-Trains for some steps under the profiler of jax, on random triples with the
-counts of FB15k-237, and adds up the time of all compiled operations by part.
-The profiler only times the thread that started an operation. Run the script
-with `taskset -c 0`, so that this thread does all the work. The script works on
-CPUs only; on a GPU, read the trace of `jax.profiler` instead.
+Trains for some steps under the profiler of jax, and adds up the time of all
+compiled operations by part. The training triples are random and have the counts
+of FB15k-237. The profiler only times the thread that started an operation. Run
+the script with `taskset -c 0`, so that this thread does all the work. The
+script works only on CPUs. On a GPU, read the trace of `jax.profiler` instead.
 """
 
 import argparse
@@ -22,8 +22,9 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-# Patterns for the `op_name` of an operation; the first match gives its part.
-# Attention includes its small products of queries, keys and values.
+# A dictionary from each part to a pattern for the `op_name` of operations. An
+# operation belongs to the first part whose pattern is found. Attention includes
+# its small products of queries, keys and values.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
   'products with entities': r'entity_logits/(.*dot_general|transpose)',
@@ -38,12 +39,16 @@ PARTS = {
 
 
 def part(place: str) -> str:
-  """Returns the part of an operation, from its `op_name`."""
+  """Returns the part to which an operation with this `op_name` belongs."""
   return next(name for name, form in PARTS.items() if re.search(form, place))
 
 
 def places(dumped: str) -> dict[str, str]:
-  """Returns the `op_name` of each instruction of the largest program."""
+  """Returns the `op_name` of each instruction of the largest program.
+
+  Args:
+    dumped: the folder of the programs that XLA wrote.
+  """
   files = glob.glob(os.path.join(dumped, '*after_optimizations.txt'))
   with open(max(files, key=os.path.getsize), encoding='utf-8') as text:
     found = (
@@ -69,16 +74,17 @@ def milliseconds(folder: str) -> dict[str, float]:
 def profile(
   setting: Any, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
-  """Profiles device calls after a first call, which compiles the program.
+  """Profiles device calls. A call before them compiles the program.
 
   Args:
-    setting: the training, a `plan.Setting`.
-    steps_per_call: steps in a device call.
+    setting: the `plan.Setting` of the training.
+    steps_per_call: the number of steps in a device call.
     calls: the number of profiled calls.
     dumped: the folder that XLA writes its programs to.
 
   Returns:
-    Per step: `page_faults`, and `milliseconds` by part of the model.
+    A dictionary of `page_faults`, the number of page faults per step, and
+    `milliseconds`, the time per step by part of the model.
   """
   import jax
 
@@ -112,7 +118,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument(
-    '--dataset', default='FB15k-237', help='or tiny, to test the script'
+    '--dataset',
+    default='FB15k-237',
+    help='FB15k-237, or tiny to test the script; default: %(default)s',
   )
   parser.add_argument('--layers', type=int, default=12)
   parser.add_argument('--batch-size', type=int, default=512)

@@ -1,4 +1,4 @@
-"""Times the full filtered test evaluation, and the model alone."""
+"""Times the full filtered test evaluation, and encoding and scoring alone."""
 
 import time
 from typing import Any
@@ -41,7 +41,8 @@ class Evaluation:
       logits: Any = model.apply(
         {'params': params}, batch['tokens'], batch['mask_position']
       )
-      # A maximum, because the compiler could simplify the sum of a product.
+      # The result is the maximum of the logits, because the compiler could
+      # simplify the sum of a product.
       best = logits.max(axis=1)
       return {'best': best}, jnp.isfinite(best)
 
@@ -59,19 +60,20 @@ class Evaluation:
     """Measures one round.
 
     Returns:
-      `seconds` of the evaluation and `product_seconds` of the model alone.
+      `seconds`: the time of the evaluation.
+      `product_seconds`: the time of encoding and scoring without ranking.
     """
     return {'seconds': self._evaluate(), 'product_seconds': self._score()}
 
   def finish(self) -> dict[str, Any]:
-    """Returns `memory` and `device_memory`, as `worker.Training.finish`."""
+    """Returns the peak memory, as `worker.Training.finish` does."""
     return {
       'memory': self._memory.peak(),
       'device_memory': stopwatch.peak_device_memory(),
     }
 
   def _evaluate(self) -> float:
-    """Returns the seconds of an evaluation without reading data and model."""
+    """Returns the seconds of an evaluation, without reading the data."""
     started = time.perf_counter()
     self._task.evaluate(self._ranker, self._params, 'test', choosing=False)
     return time.perf_counter() - started

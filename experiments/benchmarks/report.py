@@ -14,7 +14,7 @@ from experiments.paper import formats
 Record = dict[str, Any]
 
 _MEBIBYTE = 2**20
-# Header, key in the summary and format of each column after the setting.
+# The columns after the setting: header, key in the summary, and format.
 _TRAINING = (
   ('ms/step', 'milliseconds_per_step', ',.1f'),
   ('spread', 'spread', '.0%'),
@@ -45,7 +45,7 @@ def summarize(group: Record) -> None:
 
   Args:
     group: a record whose `members` are the result of `processes.measure`. If
-      matrices were measured, adds `large_product_gflops` to this record.
+      matrices were measured, the record gets the key `large_product_gflops`.
   """
   members = {member['label']: member for member in group['members']}
   measured = {
@@ -130,7 +130,10 @@ def _costs(member: Record) -> Record:
 
 
 def _large_product_rates(members: Any) -> dict[str, float]:
-  """Returns GFLOP/s by operand type: the median of the faster framework."""
+  """Returns the GFLOP/s of large products by operand type.
+
+  They are the median over the rounds for the faster framework.
+  """
   rates: dict[str, float] = {}
   for member in members:
     if member['setting']['kind'] != 'matrices':
@@ -142,26 +145,36 @@ def _large_product_rates(members: Any) -> dict[str, float]:
 
 
 def _speedup(member: Record, base: Record | None) -> float | None:
-  """Returns the median over the rounds of the ratio of epochs per hour."""
+  """Returns the speed of a training, divided by that of another training.
+
+  Args:
+    member: the training.
+    base: the training to compare with, or None.
+
+  Returns:
+    The median over the rounds of the ratio of epochs per hour. None if there is
+    no `base`.
+  """
   if base is None:
     return None
-  # A slow setting is measured only in the first round.
+  # A slow training is measured only in the first round, so the two numbers of
+  # rounds can differ.
   pairs = zip(epoch_seconds(member), epoch_seconds(base), strict=False)
   return statistics.median(theirs / ours for ours, theirs in pairs)
 
 
 def _spread(values: Sequence[float]) -> float:
-  """Returns the range of values, divided by their median."""
+  """Returns the difference of maximum and minimum, divided by the median."""
   return (max(values) - min(values)) / statistics.median(values)
 
 
 def file_name(device: str) -> str:
-  """Returns the name of a device as the name of a file, such as `1-x-cpu`."""
+  """Converts the name of a device to the name of a file, such as `1-x-cpu`."""
   return re.sub(r'[^a-z0-9]+', '-', device.lower()).strip('-')
 
 
 def write(results: Record, folder: pathlib.Path, name: str) -> pathlib.Path:
-  """Writes <folder>/<name>.json and <name>.md; returns the path of the page."""
+  """Writes `name`.json and `name`.md; returns the path of the Markdown file."""
   folder.mkdir(parents=True, exist_ok=True)
   json_files.write_json(folder / f'{name}.json', results)
   page = folder / f'{name}.md'
@@ -212,7 +225,7 @@ def _cell(value: float | None, form: str) -> str:
 
 
 def _notes(groups: list[Record]) -> str:
-  """Returns the rate of large products, and whether data are random."""
+  """Returns notes about the rate of large products and about random data."""
   lines = [
     f'- {group["title"]}: large products '
     + ', '.join(
