@@ -1,4 +1,4 @@
-r"""Settings for your own graph, with up to tens of thousands of entities.
+r"""Settings for your own graph, with up to ten thousand entities.
 
 python -m coke_jax.main --config=configs/own_graph.py --workdir=runs/mine \
   --config.data.name=mine --config.data.dir=path/to/folder
