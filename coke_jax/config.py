@@ -90,8 +90,9 @@ def default_config() -> ml_collections.ConfigDict:
   # product, as in ComplEx. 'rotation': the complex product with relations of
   # modulus 1, as in RotatE. Empty: nothing is added, as in the paper.
   model.composition = ''
-  # Whether queries for the head use a second embedding of each relation and
-  # count positions from the tail, the known entity. Not in the paper.
+  # Whether queries for the head use a second embedding of each relation. Their
+  # positions are then counted from the tail, the known entity. Not in the
+  # paper.
   model.relation_directions = False
   # Whether a dense layer, GELU and layer norm are applied before the product
   # with the entity embeddings, as in the paper.
@@ -144,9 +145,10 @@ def default_config() -> ml_collections.ConfigDict:
   # (epsilon in the paper); the rest is spread evenly over all other entities.
   # 1: no label smoothing.
   train.target_mass = 0.8
-  # Weight of the N3 penalty, the sum of the cubed moduli of the vectors that
-  # the composition multiplies and of the embeddings of answers. The penalty is
-  # that of Lacroix, Usunier and Obozinski (2018). Factors of rotations are not
+  # Weight of the N3 penalty of Lacroix, Usunier and Obozinski (2018). It is the
+  # sum of cubed moduli of complex numbers. Three kinds of vectors are
+  # penalized: embeddings of known entities, embeddings of answers, and relation
+  # factors. Relation factors of rotations and of path queries are not
   # penalized. The penalty is useful with 0 blocks and without the layer norm on
   # the input. 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
@@ -163,11 +165,12 @@ def default_config() -> ml_collections.ConfigDict:
   # 512 rows).
   train.rows = 'instance'
   # Maximum number of answers in a row. A query with more answers is split into
-  # several rows (rows 'query' only).
+  # several rows. It only has an effect if `train.rows` is 'query'.
   train.max_answers_per_row = 64
   # Exponent p of the weight n**p that a query with n training answers has in
-  # the loss (rows 'query' only). 1, as in the paper: all answers have the same
-  # weight. 0: all queries have the same weight.
+  # the loss. It only has an effect if `train.rows` is 'query'. 1, as in the
+  # paper: all answers have the same weight. 0: all queries have the same
+  # weight.
   train.query_weight_power = 1.0
   # Number of candidates in the softmax of a step: the entities of the batch and
   # a uniform sample of all others. The module `coke_jax.data.candidates`
@@ -223,8 +226,8 @@ def default_config() -> ml_collections.ConfigDict:
   # biases and their optimizer state. This is useful if a device has too little
   # memory for all of them. The results differ only by rounding. There is no
   # effect on a single device. The model must have a single member. With the N3
-  # penalty, `train.candidates` must be above 0. Several hosts must share the
-  # work folder.
+  # penalty, `train.candidates` must be above 0. If there are several
+  # hosts, they must share the work folder.
   config.shard_vocabulary = False
   # Folder of JAX's persistent compilation cache, which saves most of the
   # compilation time when a program starts again. Empty: no cache.

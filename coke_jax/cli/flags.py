@@ -50,7 +50,7 @@ TABLE = (
     'Triples to train on, instead of the files of config.data: a file or '
     'folder that "coke prepare" accepts, or the name of a data set. A single '
     'file is split into train, valid and test. Without --config, the settings '
-    'are chosen by the number of entities.',
+    'are chosen by the size of the graph and --minutes.',
     is_path=True,
   ),
   Flag(

@@ -3,8 +3,11 @@
 N3 is the sum of the cubed moduli of complex numbers (Lacroix, Usunier and
 Obozinski 2018). The penalty of a training instance is the sum over the vectors
 of its known entity, its relation factors and its answer. So a vector is
-penalized once for each instance that uses it. With rotations, the moduli of the
-factors do not change the score, so the factors are not penalized.
+penalized once for each instance that uses it.
+
+Factors are not penalized in two cases. With rotations, their moduli do not
+change the score. In path queries, the factors of several relations are
+multiplied, and the penalty would make this product too small to be learned.
 """
 
 from typing import Any
@@ -38,7 +41,7 @@ def n3_penalty(
   num_entities: int,
   pad_id: int,
   *,
-  rotation: bool = False,
+  penalize_factors: bool = True,
 ) -> jax.Array:
   """Computes the N3 penalty of each row, summed over the answers of the row.
 
@@ -48,7 +51,7 @@ def n3_penalty(
       they are int32 [C], without the axis of devices.
     num_entities: V.
     pad_id: the token id of PAD.
-    rotation: whether the composition divides the factors by their moduli.
+    penalize_factors: whether the relation factors are penalized, too.
 
   Returns:
     float32 [B]. The penalty of a row without answers is 0.
@@ -64,7 +67,7 @@ def n3_penalty(
     tokens, num_entities, num_relations
   )
   rows = composition.factor_rows(relations, head_query, num_relations)
-  penalized = (relations >= 0) & (not rotation)
+  penalized = (relations >= 0) & penalize_factors
   of_factors = jnp.where(
     penalized, jnp.take(cubed_moduli(factors), rows), 0.0
   ).sum(axis=1)

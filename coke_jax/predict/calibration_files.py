@@ -79,7 +79,8 @@ def read(
     sizes = {len(found.lower), len(found.correct), len(found.candidates)}
     if len(sizes) != 1 or 0 in sizes or min(found.candidates) < 1:
       raise ValueError(
-        'lists of different lengths, an empty list or a step without candidates'
+        'its lists have different lengths, are empty, or contain a probability '
+        'with 0 candidates'
       )
     expected = content['parameters_sha256']
   except (KeyError, TypeError, ValueError) as error:

@@ -63,7 +63,7 @@ def save(
   Args:
     manager: the result of `open_folder`.
     step: the step of the checkpoint.
-    host: trees of NumPy arrays by item.
+    host: a tree of NumPy arrays for each item, such as `params`.
     metadata: the metadata, without their checksum.
 
   Returns:
@@ -93,10 +93,11 @@ def restore(
   Args:
     manager: the result of `open_folder`.
     step: the step of the checkpoint.
-    shapes: trees of arrays by item. Only their shapes and dtypes are used.
+    shapes: a tree of arrays for each item. Only their shapes and dtypes are
+      used.
 
   Returns:
-    Trees of NumPy arrays by item.
+    A tree of NumPy arrays for each item.
 
   Raises:
     Exception: the arrays cannot be read.

@@ -38,7 +38,8 @@ from coke_jax.storage import (
 )
 
 FORMAT = 2  # Format of the folder. No other format can be read.
-# In data.npz, the checksum of a data file is named by this prefix and its role.
+# data.npz contains the checksums of the files that were read. The name of a
+# checksum is this prefix, followed by the role of the file.
 _SOURCE = 'source '
 
 WorkdirError = json_files.WorkdirError
@@ -195,7 +196,7 @@ class Workdir:
         changed = self.folder / key.removesuffix(run_checksums.SUFFIX)
         raise WorkdirError(
           f'{changed}: was changed or belongs to another run: expected the '
-          f'file written with {path.name}'
+          f'file that was written together with {path.name}'
         )
     return data, {
       key.removeprefix(_SOURCE): digest.tobytes().hex()
@@ -213,8 +214,9 @@ class Workdir:
 
     Args:
       writing: whether checkpoints will be saved.
-      placement: if it cuts the vocabulary, states are cut trees on the devices,
-        and all processes must call this method. See `shard_checkpoints`.
+      placement: if it cuts the vocabulary, each device has a part of the
+        states that are saved and read. All processes must then call this
+        method. See `shard_checkpoints`.
 
     Raises:
       WorkdirError: data.npz cannot be read.
@@ -242,8 +244,9 @@ class Workdir:
       placement: as for `checkpoints`.
 
     Returns:
-      A tree of NumPy arrays, or of arrays on the devices if `placement` cuts
-      the vocabulary. Then the step of the checkpoint.
+      The parameters, a tree of NumPy arrays. If `placement` cuts the
+      vocabulary, the arrays are on the devices.
+      The step of the checkpoint.
 
     Raises:
       WorkdirError: data.npz cannot be read.

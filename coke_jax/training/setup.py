@@ -104,6 +104,7 @@ class Setup:
       self.transformation,
       target_mass=settings.target_mass,
       n3_penalty=settings.n3_penalty,
+      penalize_factors=penalizes_factors(self.config),
       weight_per_row=self.training_set.weight_per_row,
       steps_per_call=settings.steps_per_call,
       chunk_size=chunk_size(settings, self.model.num_entities, self.placement),
@@ -167,6 +168,16 @@ def chunk_size(
   if placement is not None and placement.is_cut:
     rows, num_entities = settings.batch_size, placement.shard_size
   return chunked_loss.default_chunk_size(rows, num_entities)
+
+
+def penalizes_factors(config: ml_collections.ConfigDict) -> bool:
+  """Returns whether the N3 penalty includes the relation factors.
+
+  See `regularization` for the reasons.
+  """
+  return (
+    config.data.kind == 'triples' and config.model.composition != 'rotation'
+  )
 
 
 def build_optimizer(

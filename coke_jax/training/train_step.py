@@ -35,6 +35,7 @@ def make_train_step(
   *,
   target_mass: float,
   n3_penalty: float = 0.0,
+  penalize_factors: bool = True,
   weight_per_row: float = 1.0,
   steps_per_call: int = 1,
   chunk_size: int = 0,
@@ -64,6 +65,7 @@ def make_train_step(
       `loss.smoothed_cross_entropy`.
     n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
       `loss` does not include this penalty.
+    penalize_factors: see `regularization.n3_penalty`.
     weight_per_row: the mean weight of a row. If all answers have the weight 1,
       this is the mean number of answers of a row.
     steps_per_call: the largest number of steps in a call.
@@ -178,7 +180,7 @@ def make_train_step(
         batch,
         encoder.num_entities,
         encoder.pad_id,
-        rotation=encoder.composition == 'rotation',
+        penalize_factors=penalize_factors,
       )
       penalty = n3_penalty * (penalties * answer_weight).sum()
       return total + penalty, total

@@ -121,8 +121,8 @@ def measure_all(
   for rows, dtype, batch_size in MEASURED[:1] if smoke else MEASURED:
     variant = ml_collections.ConfigDict(config.to_dict())
     variant.train.rows, variant.model.dtype = rows, dtype
-    # With `smoke`, the timed step is also the step of the later training, so
-    # only one program is compiled.
+    # With `smoke`, the batch size is that of the later training. Then both use
+    # the same step function, which is compiled only once.
     variant.train.batch_size = config.train.batch_size if smoke else batch_size
     timed = stopwatch.time_training(
       variant, task, seconds=0.1 if smoke else 5.0

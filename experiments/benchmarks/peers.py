@@ -348,8 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
   saved = json_files.read_json(workdir / 'config.json')
   graph: Any = tasks.read_data(config_lib.from_dict(saved))
   for peer in chosen:
-    _, *measured = train_peer(peer, graph, given.minutes, given.seed)
-    found[f'PyKEEN {peer.model}'] = tuple(measured)
+    _, curve, metrics = train_peer(peer, graph, given.minutes, given.seed)
+    found[f'PyKEEN {peer.model}'] = curve, metrics
     print(report(found, given.out), flush=True)
 
 

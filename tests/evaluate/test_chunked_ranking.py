@@ -30,7 +30,7 @@ def coke(num_entities, width):
 
 
 def random_queries(num_entities, count, seed):
-  """Returns tail queries with a single answer each, and their known answers."""
+  """Returns tail queries, each with one answer to rank, and all answers."""
   generator = np.random.default_rng(seed)
   tokens = np.stack(
     [
@@ -151,7 +151,7 @@ def test_two_million_entities_fit():
     env={
       **os.environ,
       'PYTHONPATH': str(small.TESTS),
-      # The programs run for long, so they are optimized.
+      # XLA should optimize the functions, because they run for long.
       'JAX_DISABLE_MOST_OPTIMIZATIONS': 'false',
       'XLA_FLAGS': '',
     },

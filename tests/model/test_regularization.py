@@ -7,6 +7,7 @@ import small
 
 from coke_jax.data import candidates
 from coke_jax.model import regularization
+from coke_jax.training import setup as setup_lib
 
 V, R, MASK, PAD = 20, 2, 22, 23
 TOKENS = np.array(
@@ -31,7 +32,7 @@ def cubes(vector):
   return (np.abs(vector[:half] + 1j * vector[half:]) ** 3).sum()
 
 
-def brute_force(params, *, rotation=False):
+def brute_force(params, *, penalize_factors=True):
   entities, factors = (
     params['element_embedding'],
     params['composition_embedding'],
@@ -41,7 +42,7 @@ def brute_force(params, *, rotation=False):
   return [
     sum(
       cubes(entities[known])
-      + sum(cubes(factors[row]) for row in rows if not rotation)
+      + sum(cubes(factors[row]) for row in rows if penalize_factors)
       + cubes(entities[answer])
       for answer in answers
     )
@@ -55,11 +56,28 @@ def test_equals_the_sum_over_instances(params):
   np.testing.assert_allclose(got, brute_force(params), rtol=1e-5)
 
 
-def test_factors_of_rotations_are_not_penalized(params):
+def test_the_penalty_without_factors(params):
   batch = {'tokens': TOKENS, 'answers': ANSWERS}
-  got = regularization.n3_penalty(params, batch, V, PAD, rotation=True)
-  expected = brute_force(params, rotation=True)
+  got = regularization.n3_penalty(params, batch, V, PAD, penalize_factors=False)
+  expected = brute_force(params, penalize_factors=False)
   np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('kind', 'composition', 'penalized'),
+  [
+    ('triples', 'complex', True),
+    ('triples', 'rotation', False),
+    ('paths', 'complex', False),
+    ('walks', 'rotation', False),
+  ],
+)
+def test_only_factors_of_products_with_one_relation_are_penalized(
+  kind, composition, penalized
+):
+  config = small.config(model={'composition': composition})
+  config.data.kind = kind
+  assert setup_lib.penalizes_factors(config) == penalized
 
 
 def test_candidates_do_not_change_the_penalty(params):

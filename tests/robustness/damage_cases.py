@@ -24,8 +24,9 @@ class Case:
 
   Attributes:
     name: a description, which is equal in every run of the script.
-    file: the path of the damaged file below the work folder. For missing
-      checkpoints, it is `metrics.jsonl`, because this file may then differ.
+    file: the path of the damaged file below the work folder. If
+      checkpoints are missing, it is `metrics.jsonl`, because only this file may
+      then differ from that of an undamaged run.
     damage: a function that damages a work folder.
   """
 

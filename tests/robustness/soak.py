@@ -23,7 +23,9 @@ import small_runs
 _SAMPLE_SECONDS = 5.0  # maximum time between two samples
 _SAMPLES = 10  # minimum number of samples
 _SLICE_SECONDS = 0.2
-_WARM_UP = 0.1  # fraction of the time for compilation and caches
+# Memory still grows in this first fraction of the time, because functions are
+# compiled and caches are filled.
+_WARM_UP = 0.1
 
 
 def resident_mebibytes(process: int) -> float:

@@ -230,8 +230,8 @@ def test_the_command_answers_accepted_requests_after_a_signal(command):
   body = json.dumps({'questions': [list(QUESTION)], 'top': 1}).encode()
   with accepted(address, len(body)) as connection:
     process.send_signal(signal.SIGTERM)
-    # `main` waits for a shorter time before it ends commands that ignore a
-    # signal.
+    # A command that ignores a signal would be ended after
+    # `_PATIENCE_SECONDS`.
     time.sleep(interruption._PATIENCE_SECONDS + 1)
     assert process.poll() is None
     connection.sendall(body)

@@ -104,8 +104,8 @@ def _label(library: Any, node: Any, anonymous: dict[str, int] | None) -> str:
   Args:
     library: pyoxigraph.
     node: the node.
-    anonymous: a dict from names of blank nodes to their numbers. pyoxigraph
-      gives these random names to blank nodes without a name. New nodes are
+    anonymous: a dict that numbers the blank nodes which have no name in the
+      file. Its keys are random names that pyoxigraph chooses. New nodes are
       added. None if all blank nodes of the file have names.
   """
   if isinstance(node, library.NamedNode):
