@@ -167,11 +167,6 @@ def default_config() -> ml_collections.ConfigDict:
   # Maximum number of answers in a row. A query with more answers is split into
   # several rows. It only has an effect if `train.rows` is 'query'.
   train.max_answers_per_row = 64
-  # Exponent p of the weight n**p that a query with n training answers has in
-  # the loss. It only has an effect if `train.rows` is 'query'. 1, as in the
-  # paper: all answers have the same weight. 0: all queries have the same
-  # weight.
-  train.query_weight_power = 1.0
   # Number of candidates in the softmax of a step: the entities of the batch and
   # a uniform sample of all others. The module `coke_jax.data.candidates`
   # describes the sample. Fewer candidates make a step faster if there are

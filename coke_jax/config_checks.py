@@ -153,11 +153,6 @@ def validate(config: ml_collections.ConfigDict) -> None:
     "'both' unless data.kind is 'triples'",
   )
   expect(
-    'train.query_weight_power',
-    train.rows == 'query' or train.query_weight_power == 1,
-    "1 unless train.rows is 'query'",
-  )
-  expect(
     'train.early_stopping_validations',
     train.early_stopping_validations == 0 or train.validate_every_epochs > 0,
     '0 if train.validate_every_epochs is 0',

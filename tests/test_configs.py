@@ -130,7 +130,6 @@ def test_every_field_is_described():
     ('data.inverse_marker', ''),
     ('data.relation_delimiter', ''),
     ('train.clip_norm', -1.0),
-    ('train.query_weight_power', 0.5),
     ('train.warmup_fraction', 1.5),
     ('model.dropout', 1.0),
     ('model.dtype', 'float16'),

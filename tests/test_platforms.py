@@ -93,7 +93,7 @@ def check(found, words):
         'optimizer': 'adagrad',
       },
     ),
-    ({'remat': True}, {'rows': 'query', 'query_weight_power': 0.5}),
+    ({'remat': True}, {'rows': 'query'}),
     (
       {
         'composition': 'complex',

@@ -33,8 +33,6 @@ class TrainingSet:
     chunk_size: the number of consecutive batches with the same length. Such a
       chunk can be sent to the devices in one call. The last chunk of a length
       can be smaller. Default: 1.
-    answer_weight: float32 [N]. Each answer of row i has the weight
-      `answer_weight[i]` in the loss. Default: 1 for every row.
     num_candidates: the number of entities in the softmax of a batch, see
       `candidates`. Default: 0, which means all entities.
     num_entities: V. It is only used to sample candidates.
@@ -47,7 +45,6 @@ class TrainingSet:
   pad_id: int
   seed: int
   chunk_size: int = 1
-  answer_weight: np.ndarray | None = None
   num_candidates: int = 0
   num_entities: int = 0
   own_rows: np.ndarray | None = None
@@ -66,11 +63,9 @@ class TrainingSet:
     return len(self.queries.indices)
 
   @property
-  def weight_per_row(self) -> float:
-    """The sum of the weights of all answers, divided by the number of rows."""
-    if self.answer_weight is None:
-      return self.num_instances / len(self.queries)
-    return float(np.mean(self.queries.num_answers * self.answer_weight))
+  def mean_answers_per_row(self) -> float:
+    """Mean number of answers of a row."""
+    return self.num_instances / len(self.queries)
 
   @property
   def answers_per_row(self) -> int:
@@ -98,8 +93,6 @@ class TrainingSet:
         `tokens`: int32 [B, length].
         `mask_position`: int32 [B].
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
-        `answer_weight`: float32 [B], 0 in padding rows. It is missing if the
-          attribute `answer_weight` is None.
         `candidates`, `candidate_weight`: see `candidates.sample_candidates`.
           They are missing if the attribute `num_candidates` is 0. If they
           exist, `candidates` contains all entities of `tokens`, and `answers`
@@ -155,16 +148,11 @@ class TrainingSet:
     mask_position[: len(rows)] = taken.mask_position
     filled = np.arange(shape[1]) < taken.num_answers[:, None]
     answers[: len(rows)][filled] = taken.indices
-    batch: Batch = {
+    return {
       'tokens': tokens,
       'mask_position': mask_position,
       'answers': answers,
     }
-    if self.answer_weight is not None:
-      weight = np.zeros(size, dtype=np.float32)
-      weight[: len(rows)] = self.answer_weight[rows]
-      batch['answer_weight'] = weight
-    return batch
 
 
 def chunks(

@@ -120,16 +120,6 @@ class Queries:
       num_entities,
     )
 
-  def total_answers(self) -> np.ndarray:
-    """Returns the total number of answers of each query: int64 [N].
-
-    The total of a row counts the answers of all rows with the same tokens.
-    """
-    group, num_groups = grouping.group_rows(self.tokens)
-    totals = np.zeros(num_groups, dtype=np.int64)
-    np.add.at(totals, group, self.num_answers)
-    return totals[group]
-
   def split_answers(self, most: int) -> 'Queries':
     """Splits rows with more than `most` answers into several rows.
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_collections
-import numpy as np
 import optax
 
 from coke_jax import config as config_lib
@@ -105,7 +104,7 @@ class Setup:
       target_mass=settings.target_mass,
       n3_penalty=settings.n3_penalty,
       penalize_factors=penalizes_factors(self.config),
-      weight_per_row=self.training_set.weight_per_row,
+      answers_per_row=self.training_set.mean_answers_per_row,
       steps_per_call=settings.steps_per_call,
       chunk_size=chunk_size(settings, self.model.num_entities, self.placement),
       update_rows=settings.candidates > 0
@@ -237,20 +236,14 @@ def build_training_set(
   parallel.check_divides(
     settings.batch_size, 'config.train.batch_size: a batch'
   )
-  weight = None
   if settings.rows == 'query':
     queries = queries.grouped().split_answers(settings.max_answers_per_row)
-    if settings.query_weight_power != 1:
-      totals = queries.total_answers().astype(np.float64)
-      weight = totals ** (settings.query_weight_power - 1)
-      weight = weight.astype(np.float32)
   return batches.TrainingSet(
     queries,
     settings.batch_size,
     vocabulary.pad_id,
     settings.seed,
     settings.steps_per_call,
-    weight,
     settings.candidates,
     vocabulary.num_entities,
     parallel.own_rows(settings.batch_size)

@@ -36,7 +36,7 @@ def make_train_step(
   target_mass: float,
   n3_penalty: float = 0.0,
   penalize_factors: bool = True,
-  weight_per_row: float = 1.0,
+  answers_per_row: float = 1.0,
   steps_per_call: int = 1,
   chunk_size: int = 0,
   update_rows: bool = False,
@@ -53,9 +53,9 @@ def make_train_step(
   One program runs any number of steps up to `steps_per_call`, so results do not
   depend on how steps are grouped into calls.
 
-  The minimised loss is the weighted sum of the losses of all answers in a
-  batch, divided by (number of rows with answers * `weight_per_row`). So the
-  weight of an answer does not depend on other answers in the batch.
+  The minimised loss is the sum of the losses of all answers in a batch, divided
+  by (number of rows with answers * `answers_per_row`). So the weight of an
+  answer does not depend on other answers in the batch.
 
   Args:
     model: the encoder. The members of an ensemble train on the same batches,
@@ -66,8 +66,7 @@ def make_train_step(
     n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
       `loss` does not include this penalty.
     penalize_factors: see `regularization.n3_penalty`.
-    weight_per_row: the mean weight of a row. If all answers have the weight 1,
-      this is the mean number of answers of a row.
+    answers_per_row: the mean number of answers of a row of the training set.
     steps_per_call: the largest number of steps in a call.
     chunk_size: the number of entities whose logits are computed at a time, see
       `chunked_loss`. It must be 0 if the batches have candidates. Default: 0,
@@ -83,8 +82,8 @@ def make_train_step(
     A function step(state, steps, key) -> (state, metrics). `state` comes from
     `placement` and is donated. `steps` is a list of 1 to `steps_per_call`
     batches of one shape, from `batches.TrainingSet.epoch`. `metrics` contains
-    `loss`, the weighted mean loss of each batch, and `gradient_norm`, the norm
-    of its gradient. Both are float32 [steps_per_call], and only the first
+    `loss`, the mean loss of the answers of each batch, and `gradient_norm`, the
+    norm of its gradient. Both are float32 [steps_per_call], and only the first
     len(steps) values are valid.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
@@ -143,7 +142,6 @@ def make_train_step(
     # the whole array.
     shared = ('candidates', 'candidate_weight')
     batch |= {name: batch[name][0] for name in shared if name in batch}
-    answer_weight = batch.get('answer_weight', 1.0)
     encoder, before = member, (state.params, state.optimizer_state)
     chosen = batch.get('candidates', jnp.zeros(0, jnp.int32))
     if len(chosen) and (update_rows or place.is_cut):
@@ -157,7 +155,7 @@ def make_train_step(
       if place.is_cut and len(chosen):
         params = sharded.candidate_params(params, chosen)
       elif place.is_cut:
-        total = (loss_by_shards(params, batch, key) * answer_weight).sum()
+        total = loss_by_shards(params, batch, key).sum()
         return total, total
       apply = functools.partial(
         encoder.apply,
@@ -172,7 +170,7 @@ def make_train_step(
         if chunk_size
         else loss_of_logits(batch, apply)
       )
-      total = (losses * answer_weight).sum()
+      total = losses.sum()
       if not n3_penalty:
         return total, total
       penalties = regularization.n3_penalty(
@@ -182,16 +180,15 @@ def make_train_step(
         encoder.pad_id,
         penalize_factors=penalize_factors,
       )
-      penalty = n3_penalty * (penalties * answer_weight).sum()
+      penalty = n3_penalty * penalties.sum()
       return total + penalty, total
 
     (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(params)
-    weights = (valid.sum(axis=1) * answer_weight).sum()
-    total, rows, weights = parallel.sum_over_devices(
-      (total, valid.any(axis=1).sum(), weights)
+    total, rows, num_answers = parallel.sum_over_devices(
+      (total, valid.any(axis=1).sum(), valid.sum())
     )
     gradients = place.sum_gradients(gradients)
-    scale = 1.0 / (rows * weight_per_row)
+    scale = 1.0 / (rows * answers_per_row)
     gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     updates, optimizer_state = transformation.update(
       gradients, optimizer_state, params
@@ -202,7 +199,7 @@ def make_train_step(
       after = row_updates.put(full, after, chosen, member.num_entities)
     new = train_state.TrainState(state.step + 1, *after)
     metrics = {
-      'loss': total / weights,
+      'loss': total / num_answers,
       'gradient_norm': norm(gradients),
     }
     return new, metrics

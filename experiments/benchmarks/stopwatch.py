@@ -196,7 +196,6 @@ def by_length(
 ) -> dict[int, batches_lib.TrainingSet]:
   """Splits a training set by sequence length."""
   queries = training_set.queries
-  weight = training_set.answer_weight
   lengths = (queries.tokens != training_set.pad_id).sum(axis=1)
   found = sorted(set(lengths.tolist()))
   if len(found) == 1:
@@ -206,7 +205,6 @@ def by_length(
       training_set,
       queries=queries.take(lengths == length),
       chunk_size=1,
-      answer_weight=None if weight is None else weight[lengths == length],
     )
     for length in found
   }

@@ -104,7 +104,7 @@ def test_an_epoch_visits_each_instance_once(count, size, seed, epoch, kind):
   assert instances_of_batches(made_batches) == instances(made)
   assert len(made_batches) == data.steps_per_epoch
   assert data.num_instances == sum(instances(made).values())
-  assert data.weight_per_row == data.num_instances / len(made)
+  assert data.mean_answers_per_row == data.num_instances / len(made)
   assert data.answers_per_row == max(np.diff(made.indptr))
   if kind == 'cut':
     assert data.answers_per_row <= 2

@@ -215,12 +215,12 @@ def test_records_of_other_settings_are_left_out(smoke, capsys):
 def test_fields_added_after_a_record_have_their_default_there(smoke, tmp_path):
   run = settings.make_run('FB15k', budget='smoke')
   record = runs.load_record(run, smoke)
-  del record['config']['train.query_weight_power']
+  del record['config']['train.n3_penalty']
   (tmp_path / 'records').mkdir()
   path = tmp_path / 'records' / f'{run.name}.json'
   path.write_text(json.dumps(record))
   assert runs.load_records(run, tmp_path) == [record]
-  run.config.train.query_weight_power = 0.5
+  run.config.train.n3_penalty = 0.5
   assert runs.load_records(run, tmp_path) == []
 
 

@@ -51,11 +51,12 @@ def test_the_plan_fits_into_the_time(task, config, times, step):
   rows = len(setup.Setup(config, task).training_set.queries)
   steps_per_epoch = -(-rows // 16)
   assert planned_seconds(choice, steps_per_epoch, 3.0) < 120
-  assert choice.config.train.num_epochs <= 80
+  assert choice.config.train.num_epochs <= 200
   assert 1 <= choice.config.model.num_members <= budget.MAX_MEMBERS
-  if choice.config.train.num_epochs < 80:
+  if choice.config.train.num_epochs < 60:
     assert choice.config.model.num_members == 1
-    assert planned_seconds(choice, steps_per_epoch, 3.0) > 60
+  if choice.config.train.num_epochs < 200:
+    assert planned_seconds(choice, steps_per_epoch, 3.0) > 0.8 * 120
   assert config.model.num_members == 1  # The recipe is not changed.
 
 
@@ -102,7 +103,7 @@ def test_too_little_time_is_an_error(task, config, times):
 
 @pytest.mark.parametrize(
   ('evaluation', 'validations'),
-  [(0.0, 4), (0.1, 4), (2.0, 3), (4.0, 1), (16.0, 1)],
+  [(0.0, 4), (0.1, 4), (2.5, 3), (4.0, 1), (16.0, 1)],
 )
 def test_slow_rankings_are_rarer(task, config, times, evaluation, validations):
   # The plan uses 48 s of the minute. Rankings take at most 9.6 s of this time.
@@ -130,7 +131,8 @@ def test_the_size_selects_the_slower_recipe():
 
 
 @pytest.mark.parametrize(
-  ('affordable', 'layers', 'epochs'), [(15, 0, 15), (300, 0, 20), (700, 1, 70)]
+  ('affordable', 'layers', 'epochs'),
+  [(15, 0, 15), (300, 0, 37.5), (700, 1, 70)],
 )
 def test_a_slower_config_needs_time(
   task, config, monkeypatch, affordable, layers, epochs
@@ -149,7 +151,7 @@ def test_a_slower_config_needs_time(
   fast.train.num_epochs = 20.0
   fast.data.name = 'mine'
   seconds = affordable * setup.Setup(fast, task).steps_per_epoch
-  minutes = seconds / 0.8 / 60
+  minutes = seconds / 0.85 / 60
   choice = budget.choose(fast, task, minutes, slower=slower)
   assert choice.config.model.num_layers == layers
   assert choice.config.train.num_epochs == pytest.approx(epochs, abs=0.5)
@@ -177,6 +179,6 @@ def test_a_run_keeps_the_chosen_settings(tmp_path, config, capsys):
   assert 'settings for this budget' in capsys.readouterr().out
   saved = small.workdir.Workdir(tmp_path / 'work').config()
   assert saved.model.num_members > 1
-  assert saved.train.num_epochs == 2
+  assert saved.train.num_epochs == 5
   again = run.train_and_evaluate(config, tmp_path / 'work', minutes=1.0)
   assert again == results

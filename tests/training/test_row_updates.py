@@ -51,7 +51,7 @@ def test_updates_of_rows_equal_updates_of_the_tables(model):
       setup.transformation,
       target_mass=0.9,
       n3_penalty=config.train.n3_penalty,
-      weight_per_row=setup.training_set.weight_per_row,
+      answers_per_row=setup.training_set.mean_answers_per_row,
       steps_per_call=4,
       update_rows=update_rows,
     )

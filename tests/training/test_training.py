@@ -1,6 +1,5 @@
 """Tests of training: steps, losses, resuming, validation and stopping."""
 
-import collections
 import dataclasses
 import itertools
 import json
@@ -203,7 +202,7 @@ def test_query_rows_have_the_gradient_of_instance_rows():
   )
 
 
-def one_step(batch, config, graph, weight_per_row=1.0):
+def one_step(batch, config, graph, answers_per_row=1.0):
   """Returns the change of the parameters in one step, and the metrics."""
   coke = tasks.build_model(config, graph.vocabulary)
   state = parallel.replicate(train_state.init_state(coke, DESCENT, 0))
@@ -212,40 +211,14 @@ def one_step(batch, config, graph, weight_per_row=1.0):
     coke,
     DESCENT,
     target_mass=config.train.target_mass,
-    weight_per_row=weight_per_row,
+    answers_per_row=answers_per_row,
   )
   state, metrics = step(state, [batch], parameters.dropout_key(0))
   after = leaves(state.params)
   return [b - a for a, b in zip(before, after, strict=True)], metrics
 
 
-@pytest.mark.parametrize('power', [0.0, 0.5, 2.0])
-def test_a_query_has_its_number_of_answers_to_a_power_as_weight(power):
-  """The weight does not depend on how many rows the query is split into."""
-  graph = random_graph(lines=120)
-  config = small_config(
-    rows='query', max_answers_per_row=3, query_weight_power=power
-  )
-  made = queries_lib.from_triples(graph.train, graph.vocabulary)
-  counts = collections.Counter(map(tuple, made.tokens.tolist()))
-  assert max(counts.values()) > 3
-  training_set = setup_lib.build_training_set(config, made, graph.vocabulary)
-  got = collections.Counter()
-  for batch in training_set.epoch(0):
-    answers = (batch['answers'] != batches.PAD_ANSWER).sum(axis=1)
-    weights = answers * batch['answer_weight']
-    for tokens, weight in zip(batch['tokens'].tolist(), weights, strict=True):
-      got[tuple(tokens)] += float(weight)
-  assert got.pop((graph.vocabulary.pad_id,) * 3) == 0
-  assert got.keys() == counts.keys()
-  for query, count in counts.items():
-    assert got[query] == pytest.approx(count**power, rel=1e-5)
-  assert training_set.weight_per_row == pytest.approx(
-    sum(got.values()) / len(training_set.queries), rel=1e-5
-  )
-
-
-def test_weights_of_answers_scale_their_gradient():
+def test_the_gradient_is_a_sum_over_answers():
   graph, config = random_graph(), small_config()
   config.model.update(dropout=0.0, num_layers=0)
   vocabulary = graph.vocabulary
@@ -261,16 +234,13 @@ def test_weights_of_answers_scale_their_gradient():
   for row in (0, 1):
     alone = {name: array[row : row + 1] for name, array in batch.items()}
     parts.append(one_step(alone, config, graph))
-  batch['answer_weight'] = np.array([0.25, 3.0], np.float32)
-  got, metrics = one_step(batch, config, graph, weight_per_row=2.0)
+  got, metrics = one_step(batch, config, graph, answers_per_row=1.5)
   (first, _), (second, _) = parts
   for a, b, both in zip(first, second, got, strict=True):
-    np.testing.assert_allclose(
-      both, (0.25 * a + 3.0 * b) / (2 * 2.0), rtol=1e-4, atol=1e-6
-    )
+    np.testing.assert_allclose(both, (a + b) / 3, rtol=1e-4, atol=1e-6)
   # These losses are means over the answers of a row.
   losses = [float(metric['loss'][0]) for _, metric in parts]
-  expected = (2 * 0.25 * losses[0] + 3.0 * losses[1]) / (2 * 0.25 + 3.0)
+  expected = (2 * losses[0] + losses[1]) / 3
   assert float(metrics['loss'][0]) == pytest.approx(expected, rel=1e-5)
 
 
