@@ -80,9 +80,9 @@ def test_one_member_is_timed(task, config, monkeypatch):
 
   monkeypatch.setattr(budget, '_time_steps', time_steps)
   monkeypatch.setattr(budget, '_time_evaluation', lambda _: 0.0)
-  expected = budget.choose(config, task, 0.5).config
+  expected = budget.choose(config, task, 60.0).config
   config.model.num_members = 6
-  assert budget.choose(config, task, 0.5).config == expected
+  assert budget.choose(config, task, 60.0).config == expected
   assert timed == [1, 1]
 
 
