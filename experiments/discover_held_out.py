@@ -131,7 +131,7 @@ def measure_peer(
   """Trains a model of PyKEEN, see `benchmarks.peers`, and computes the shares.
 
   Args:
-    name: the name of the model in `peers.PEERS`.
+    name: the name of the peer in `peers.PEERS`.
     graph: the graph.
     minutes: the time for the training.
     numbers: as in `measure`.
@@ -144,7 +144,7 @@ def measure_peer(
 
   from experiments.benchmarks import peers
 
-  (peer,) = (one for one in peers.PEERS if one.model == name)
+  (peer,) = (one for one in peers.PEERS if one.name == name)
   model, _, metrics = peers.train_peer(peer, graph, minutes, seed=0)
 
   def score(pairs: np.ndarray) -> np.ndarray:

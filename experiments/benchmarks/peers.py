@@ -12,6 +12,7 @@ peers.json, peers.md and peers.png. Needs `pip install '.[peers,plots]'`.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -50,17 +51,19 @@ Curve = list[tuple[float, float]]
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-  """A model of PyKEEN with published settings.
+  """A model of PyKEEN with its settings.
 
   Attributes:
+    name: the name in the table.
     model: the name of the model class.
     settings: keyword arguments of the model.
     learning_rate: learning rate of Adam.
     batch_size: number of distinct queries in a batch.
     label_smoothing: probability mass that is spread over all entities.
-    source: where the settings were published.
+    source: where the settings come from.
   """
 
+  name: str
   model: str
   settings: dict[str, Any]
   learning_rate: float
@@ -69,17 +72,38 @@ class Peer:
   source: str
 
 
+_NORMAL = functools.partial(torch.nn.init.normal_, std=0.1)
+_COMPLEX = {
+  'embedding_dim': 256,  # the number of complex numbers
+  'loss': 'CrossEntropyLoss',
+  # By default, the standard deviation is 1, and there is a penalty. With these
+  # defaults, the valid MRR on CoDEx-S is .004 after five minutes.
+  'entity_initializer': _NORMAL,
+  'relation_initializer': _NORMAL,
+  'regularizer': None,
+}
+
 PEERS = (
   Peer(
     'ComplEx',
-    # In PyKEEN, `embedding_dim` counts complex numbers.
-    {'embedding_dim': 256, 'loss': 'CrossEntropyLoss'},
+    'ComplEx',
+    _COMPLEX,
+    learning_rate=5e-3,
+    batch_size=256,
+    label_smoothing=0.0,
+    source='chosen with valid MRRs of CoDEx-S after one minute',
+  ),
+  Peer(
+    'published ComplEx',
+    'ComplEx',
+    _COMPLEX,
     learning_rate=3.4e-4,
     batch_size=1024,
     label_smoothing=0.0,
     source='CoDEx-S in Safavi and Koutra 2020, without their dropout of .08',
   ),
   Peer(
+    'ConvE',
     'ConvE',
     {
       'output_channels': 32,
@@ -256,7 +280,7 @@ def train_peer(
     )
     mrr = measure(model, graph, 'valid')['mrr']
     curve.append((elapsed(), mrr))
-    print(f'{peer.model}: epoch {epochs}, {elapsed():.1f} min, {mrr:.4f}')
+    print(f'{peer.name}: epoch {epochs}, {elapsed():.1f} min, {mrr:.4f}')
     if mrr > best[0]:
       best = mrr, {k: v.clone() for k, v in model.state_dict().items()}
     # Validate about twenty times. The last validation is at the end.
@@ -279,7 +303,7 @@ def train_peer(
   ).get_metric('both.realistic.inverse_harmonic_mean_rank')
   if abs(theirs - metrics['mrr']) > _TOLERANCE:
     raise RuntimeError(
-      f'{peer.model}: the test MRR is {metrics["mrr"]:.5f}, and {theirs:.5f} '
+      f'{peer.name}: the test MRR is {metrics["mrr"]:.5f}, and {theirs:.5f} '
       f'with PyKEEN: expected a difference of at most {_TOLERANCE:g}'
     )
   return model, curve, {**metrics, 'minutes': used, 'mrr_of_pykeen': theirs}
@@ -333,13 +357,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
   )
   add(
     '--peers',
-    default=','.join(peer.model for peer in PEERS),
-    help='PyKEEN models, separated by commas; default: %(default)s',
+    default='ComplEx,ConvE',
+    help='names in PEERS, separated by commas; default: %(default)s',
   )
   add('--seed', type=int, default=0, help='default: 0')
   add('--out', type=pathlib.Path, required=True, help='folder for all results')
   given, overrides = parser.parse_known_args(arguments)
-  chosen = [peer for peer in PEERS if peer.model in given.peers.split(',')]
+  chosen = [peer for peer in PEERS if peer.name in given.peers.split(',')]
   given.out.mkdir(parents=True, exist_ok=True)
   overrides.append(f'--config.train.seed={given.seed}')
   workdir = given.out / f'seed{given.seed}'
@@ -349,7 +373,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   graph: Any = tasks.read_data(config_lib.from_dict(saved))
   for peer in chosen:
     _, curve, metrics = train_peer(peer, graph, given.minutes, given.seed)
-    found[f'PyKEEN {peer.model}'] = curve, metrics
+    found[f'PyKEEN {peer.name}'] = curve, metrics
     print(report(found, given.out), flush=True)
 
 
