@@ -1,6 +1,7 @@
 """Training batches of fixed shapes, in an order given by (seed, epoch)."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -67,7 +68,7 @@ class TrainingSet:
     """Mean number of answers of a row."""
     return self.num_instances / len(self.queries)
 
-  @property
+  @functools.cached_property
   def answers_per_row(self) -> int:
     """Maximum number of answers of a row, and the width of `answers`."""
     return int(self.queries.num_answers.max())

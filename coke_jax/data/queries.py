@@ -56,9 +56,11 @@ class Queries:
     return np.diff(self.indptr)
 
   def take(self, rows: np.ndarray) -> 'Queries':
-    """Returns the queries at `rows`, integers [M] or booleans [N]."""
-    rows = np.arange(len(self))[rows]
-    counts = self.num_answers[rows]
+    """Returns the queries at `rows`, integers >= 0 [M] or booleans [N]."""
+    if rows.dtype == bool:
+      rows = np.flatnonzero(rows)
+    # `num_answers` would take time for all N rows. A batch has only a few.
+    counts = self.indptr[rows + 1] - self.indptr[rows]
     return Queries(
       self.tokens[rows],
       self.mask_position[rows],
