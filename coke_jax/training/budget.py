@@ -35,8 +35,8 @@ MAX_MEMBERS = 8
 # More members are trained if there is time for this share of the wanted epochs.
 # On CoDEx-S, two members with 60 epochs are better than one with 80.
 _SHARE_OF_EPOCHS = 0.75
-# On small graphs, the number of epochs is raised to this number of steps, but at
-# most by this factor. On UMLS, 80 epochs of 13 steps are too few.
+# On small graphs, the number of epochs is raised to reach this number of steps,
+# but at most by this factor. On UMLS, 80 epochs of 13 steps are too few.
 _FEWEST_STEPS = 2_500
 _MOST_EPOCHS = 2.5
 # Share of the time that is used. The rest is a reserve, because steps can be
