@@ -13,7 +13,8 @@ of the relation in train. Then the share is .17.
 
 With --folds=5, five more models are trained, and every fact is scored with a
 model that was trained without it. Then the share for this audit is printed,
-too. With one member, it is .38 instead of .65. If the work folder contains finished trainings, they are not repeated.
+too. With one member, it is .38 instead of .65. If the work folder contains
+finished trainings, they are not repeated.
 """
 
 import argparse
