@@ -102,17 +102,18 @@ def one_block_of_many_entities() -> ml_collections.ConfigDict:
 def paths() -> ml_collections.ConfigDict:
   """Returns the recipe for path queries on graphs with many entities.
 
-  The model has no blocks. It rotates the known entity by each relation of the
-  path, as in RotatE, and compares the result with the entities. It is trained
-  with Adagrad and with the N3 penalty on the entities.
+  The model has no blocks. It compares the entities with the complex product of
+  the known entity and all relations of the path. It is trained with Adagrad and
+  with the N3 penalty on the entities.
   """
   config = factorization()
   model, train = config.model, config.train
-  model.composition = 'rotation'
   model.composition_stddev = 1.0
-  train.num_epochs = 1.5
+  train.num_epochs = 2.0
+  train.learning_rate = 0.2
   train.learning_rate_decay = 'none'
-  train.n3_penalty = 0.5
+  train.n3_penalty = 0.05
+  train.candidates = 2048
   train.validate_every_epochs = 0.5
   return config
 

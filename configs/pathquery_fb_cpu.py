@@ -21,4 +21,6 @@ def get_config() -> ml_collections.ConfigDict:
   config.data.name = 'PathQueryFB'
   config.data.kind = 'paths'
   config.data.max_path_length = 5
+  config.train.num_epochs = 6.0
+  config.train.validate_every_epochs = 1.0
   return config

@@ -112,6 +112,16 @@ def test_folds_keep_equal_and_reversed_facts_together(number):
   assert set(fold.tolist()) <= {folds.ALWAYS, *range(number)}
 
 
+def test_more_folds_than_training_facts_are_an_error():
+  triples = np.array([[0, 0, 1], [1, 0, 2], [2, 0, 0]])
+  in_train = np.array([True, True, False])
+  folds.assign(triples, in_train, 2, 0)
+  with pytest.raises(
+    text_files.DataError, match='folds is 3: expected at most'
+  ):
+    folds.assign(triples, in_train, 3, 0)
+
+
 def test_fewer_than_two_folds_are_an_error():
   triples = small.random_graph().train
   with pytest.raises(text_files.DataError, match='at least 2 folds'):

@@ -5,6 +5,7 @@ Every function takes the settings and the path of a work folder. `discover` and
 flag with the same name, which `flags.TABLE` describes.
 """
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -70,13 +71,15 @@ def audit(
 ) -> None:
   """Writes the known facts that the model considers least plausible."""
   model = load_model(config, workdir, output)
-  found = model.audit(
-    checks.split_relations(model.data.vocabulary, relation),
-    top=top,
-    splits=splits.split(','),
-    progress=True,
-    judges=cross_audit.judges(model, workdir, folds) if folds else (),
-  )
+  # The trainings of the folds print to standard output, which is for records.
+  with contextlib.redirect_stdout(sys.stderr):
+    found = model.audit(
+      checks.split_relations(model.data.vocabulary, relation),
+      top=top,
+      splits=splits.split(','),
+      progress=True,
+      judges=cross_audit.judges(model, workdir, folds) if folds else (),
+    )
   names = (
     'tail_rank',
     'head_rank',

@@ -33,12 +33,18 @@ def assign(
     int64 [N], from 0 to folds - 1, or `ALWAYS`.
 
   Raises:
-    text_files.DataError: `folds` is below 2, or `seed` is negative.
+    text_files.DataError: `folds` is below 2 or above the number of training
+      facts, or `seed` is negative.
   """
   if folds < 2 or seed < 0:
     raise text_files.DataError(
       f'folds is {folds} and seed is {seed}: expected at least 2 folds and a '
       'seed of at least 0'
+    )
+  if folds > in_train.sum():
+    raise text_files.DataError(
+      f'folds is {folds}: expected at most {in_train.sum():,}, the number of '
+      'training facts'
     )
   group, num_groups = splitting.groups(triples, 'symmetric')
   generator = np.random.default_rng([seed, folds])

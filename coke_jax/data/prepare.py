@@ -71,6 +71,7 @@ class Prepared:
           'left_out': source.left_out,
           'examples': source.examples,
           'ignored_columns': list(source.ignored_columns),
+          'assumed_columns': list(source.assumed_columns),
           'header': list(source.header),
         }
         for source in self.sources

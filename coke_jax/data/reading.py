@@ -126,7 +126,7 @@ def read(
       axis=1,
     )
   words = vocabulary_lib.Vocabulary(entity_labels, relation_labels)
-  notes = _header_notes(words, splits, logs)
+  notes = _column_notes(logs) + _header_notes(words, splits, logs)
   if any(log.unquoted for log in logs):
     notes += _quote_notes(words)
   return Read(words, splits, tuple(logs), notes)
@@ -144,6 +144,17 @@ def _distinct(
   repeated = numbers[~first]
   log.leave_out(int(repeated[0]), 'duplicate', len(repeated))
   return triples[first]
+
+
+def _column_notes(logs: list[rows_lib.RowLog]) -> list[str]:
+  """Returns a note for each file whose columns have unknown names."""
+  return [
+    f'{log.name}: the columns {", ".join(map(repr, log.assumed_columns))} were '
+    'read as head, relation and tail, in this order. For another order, use '
+    '--columns (in Python: columns)'
+    for log in logs
+    if log.assumed_columns
+  ]
 
 
 def _header_notes(

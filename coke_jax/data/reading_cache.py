@@ -100,7 +100,7 @@ def _files(
 
 def _log(source: dict[str, Any]) -> rows_lib.RowLog:
   """Restores the log of a source from its fields."""
-  names = ('ignored_columns', 'header')
+  names = ('ignored_columns', 'assumed_columns', 'header')
   return rows_lib.RowLog(
     **{**source, **{name: tuple(source[name]) for name in names}}
   )

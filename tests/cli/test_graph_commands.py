@@ -100,6 +100,20 @@ def test_audit(model, run):
   assert row['known_in'] == 'train'
 
 
+def test_trainings_of_folds_do_not_print_to_the_standard_output(
+  model, run, monkeypatch, capsys
+):
+  def judges(*_):
+    print('trained a fold')
+    return iter(())
+
+  monkeypatch.setattr(graph_commands.cross_audit, 'judges', judges)
+  run(graph_commands.audit, 'tsv', top=1, relation='', splits='train', folds=2)
+  out, err = capsys.readouterr()
+  assert out == ''
+  assert 'trained a fold' in err
+
+
 def test_a_note_if_most_audited_facts_were_not_learned(run, capsys):
   arguments = {'top': 4, 'relation': '', 'splits': 'train,valid,test'}
   audited = small.coke_model().audit(top=4)

@@ -194,6 +194,20 @@ def test_a_small_split_is_noted():
   assert f'note: {prepared.notes[-1]}' in str(prepared)
 
 
+def test_columns_with_unknown_names_are_noted():
+  pandas = pytest.importorskip('pandas')
+  names = ['tail_entity', 'rel', 'head_entity']
+  frame = pandas.DataFrame(ring(), columns=names)
+  (note,) = coke_jax.prepare(frame).notes
+  assert note.startswith(
+    "data frame: the columns 'tail_entity', 'rel', 'head_entity' were read as "
+    'head, relation and tail, in this order.'
+  )
+  assert coke_jax.prepare(frame, columns=names).notes == ()
+  frame.columns = ['head', 'relation', 'tail']
+  assert coke_jax.prepare(frame).notes == ()
+
+
 def test_a_header_that_was_read_as_a_triple_is_noted(tmp_path):
   path = tmp_path / 'a.csv'
   rows = ''.join(','.join(row) + '\n' for row in ring())
@@ -201,7 +215,8 @@ def test_a_header_that_was_read_as_a_triple_is_noted(tmp_path):
   (note,) = coke_jax.prepare(path).notes
   assert f"{path}: the labels 'knows', 'person' and 'friend'" in note
   assert coke_jax.prepare(path, header='no').notes == ()
-  assert coke_jax.prepare(path, header='yes').notes == ()
+  (note,) = coke_jax.prepare(path, header='yes').notes
+  assert "the columns 'person', 'knows', 'friend' were read as head" in note
   # One of the three names is also the label of an entity.
   path.write_text('person,knows,friend\n' + rows + 'friend,likes,a\n')
   (note,) = coke_jax.prepare(path).notes
@@ -247,6 +262,7 @@ def test_quoted_labels_are_noted(tmp_path):
     ('{folder}/a.csv', {'duplicates': 'no'}, "duplicates is 'no'"),
     ('{folder}/a.csv', {'test_share': 2}, 'share of test is 2'),
     ('{folder}/a.csv', {'header': 'perhaps'}, "header is 'perhaps'"),
+    ('{folder}/a.csv', {'min_weight': 0.5}, 'min_weight is 0.5 and weight'),
   ],
 )
 def test_errors(tmp_path, source, changes, part):

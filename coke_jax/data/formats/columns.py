@@ -39,10 +39,13 @@ class Selection(NamedTuple):
     positions: the positions of head, relation, tail and, if there is one, the
       weight, counted from 0.
     ignored: the names of all other columns.
+    assumed: the names of the columns of head, relation and tail, if they were
+      read in this order because their names are unknown. Otherwise empty.
   """
 
   positions: tuple[int, ...]
   ignored: tuple[str, ...]
+  assumed: tuple[str, ...] = ()
 
 
 def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
@@ -74,8 +77,9 @@ def by_name(
   names = [str(name) for name in names]
   weight = [_find(options.weight, names, place)] if options.weight else []
   triple = [_find(column, names, place) for column in options.columns]
+  family = _family(names)
   if not triple:
-    triple = _family(names) or [
+    triple = family or [
       position for position in range(len(names)) if position not in weight
     ]
     if len(triple) != 3:
@@ -84,7 +88,10 @@ def by_name(
         'columns named head, relation and tail'
         f'{_choice([names[position] for position in triple])}'
       )
-  return _selection([*triple, *weight], names)
+  assumed = () if options.columns or family else triple
+  return _selection([*triple, *weight], names)._replace(
+    assumed=tuple(names[position] for position in assumed)
+  )
 
 
 def by_position(
@@ -125,7 +132,7 @@ def by_position(
         f'{place}: there is no column {column!r}: expected a position from 1 '
         f'to {len(fields)}, because the columns have no names'
       )
-  return by_name(names, options, place)
+  return by_name(names, options, place)._replace(assumed=())
 
 
 def _choice(columns: Sequence[str]) -> str:

@@ -225,7 +225,7 @@ def _select(
       hint = _other_delimiter(fields, delimiter, _HINTED[:3])
       raise text_files.DataError(f'{error}{hint}') from error
     split = itertools.chain([first], split)
-  log.ignored_columns = selection.ignored
+  log.set_columns(selection)
   positions = selection.positions
   as_they_are = width == 3 and positions == (0, 1, 2)
   for number, fields in split:
@@ -272,7 +272,7 @@ def _other_delimiter(
   for other in others:
     if other != delimiter and len(line.split(other)) >= 3:
       return (
-        f'. The delimiter may be {other!r}: use --column-delimiter={other!r} '
-        f'(in Python: delimiter={other!r})'
+        f'. The delimiter may be {other!r}: use coke prepare with '
+        f'--column-delimiter={other!r} (in Python: delimiter={other!r})'
       )
   return ''

@@ -34,7 +34,7 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
   if names is not None:
     log = rows_lib.RowLog('data frame', skip, ', row ')
     selection = columns_lib.by_name(names, options, 'data frame')
-    log.ignored_columns = selection.ignored
+    log.set_columns(selection)
     values = [_values(data, position) for position in selection.positions]
     return rows_lib.Source(enumerate(zip(*values, strict=True), 1), log)
   if isinstance(data, np.ndarray):
@@ -86,7 +86,7 @@ def _sequences(
     )
   width = len(first)
   selection = columns_lib.by_position(first, options, log.place(1))
-  log.ignored_columns = selection.ignored
+  log.set_columns(selection)
   positions = selection.positions
   for number, row in enumerate(itertools.chain([first], iterator), 1):
     if _is_row(row) and len(row) == width:

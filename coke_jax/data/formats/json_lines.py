@@ -96,14 +96,14 @@ def _keys(
   if isinstance(value, dict):
     names = list(value)
     selection = columns_lib.by_name(names, options, place)
-    log.ignored_columns = selection.ignored
+    log.set_columns(selection)
     return [names[position] for position in selection.positions]
   if len(value) < 3:
     raise text_files.DataError(
       f'{place}: {text_files.show_line(str(value))}: expected at least 3 items'
     )
   selection = columns_lib.by_position(value, options, place)
-  log.ignored_columns = selection.ignored
+  log.set_columns(selection)
   return list(selection.positions)
 
 

@@ -74,6 +74,11 @@ class Options:
         'three different columns for head, relation and tail, and another one '
         'for the weight'
       )
+    if self.min_weight and not self.weight:
+      raise text_files.DataError(
+        f'min_weight is {self.min_weight:g} and weight is empty: expected the '
+        'column of the weights in weight'
+      )
     if any(character in self.delimiter for character in '\r\n'):
       raise text_files.DataError(
         f'delimiter is {self.delimiter!r}: expected no line end'

@@ -37,7 +37,7 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
     raise text_files.DataError(f'{path}: cannot be read: {error}') from error
   names = list(file.schema_arrow.names)
   selection = columns_lib.by_name(names, options, str(path))
-  log.ignored_columns = selection.ignored
+  log.set_columns(selection)
   return rows_lib.Source(_rows(file, selection, log, problems), log)
 
 

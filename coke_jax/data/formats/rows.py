@@ -16,6 +16,7 @@ import numpy as np
 
 from coke_jax import errors, progress_bar
 from coke_jax.data import text_files
+from coke_jax.data.formats import columns as columns_lib
 from coke_jax.data.formats import options as options_lib
 
 # With this limit, a line of three labels is shorter than MAX_LINE_BYTES.
@@ -45,6 +46,7 @@ class RowLog:
     left_out: a dict from a reason to the number of rows left out for it.
     examples: a dict from a reason to the place of the first of these rows.
     ignored_columns: the names of the columns that were not read.
+    assumed_columns: see `columns.Selection.assumed`.
     header: the fields of the first line, if they are the names of the columns.
       Otherwise, it is empty.
     may_have_header: True if the option `header` is 'auto' and the first row was
@@ -59,6 +61,7 @@ class RowLog:
   left_out: dict[str, int] = dataclasses.field(default_factory=dict)
   examples: dict[str, str] = dataclasses.field(default_factory=dict)
   ignored_columns: tuple[str, ...] = ()
+  assumed_columns: tuple[str, ...] = ()
   header: tuple[str, ...] = ()
   may_have_header: bool = False
   unquoted: bool = False
@@ -66,6 +69,11 @@ class RowLog:
   def place(self, number: int) -> str:
     """Returns the place of a row for messages, such as `graph.csv:12`."""
     return f'{self.name}{self.unit}{number}'
+
+  def set_columns(self, selection: columns_lib.Selection) -> None:
+    """Records which columns are read."""
+    self.ignored_columns = selection.ignored
+    self.assumed_columns = selection.assumed
 
   def leave_out(self, number: int, reason: str, count: int = 1) -> None:
     """Counts rows that are left out.
