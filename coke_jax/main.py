@@ -99,7 +99,9 @@ def entry_point() -> None:
     except flags_lib.FlagError as error:
       sys.exit(arguments.fail(str(error)))
     sys.argv[:] = arguments.prepare(typed)
-    text = help_text.requested(sys.argv, __doc__)
+    # Without arguments, `coke` prints its help, too.
+    asked = sys.argv if sys.argv[1:] else [*sys.argv, '--help']
+    text = help_text.requested(asked, __doc__)
     if text is not None:
       print(text)
       return

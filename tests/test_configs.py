@@ -28,6 +28,7 @@ CONFIGS = {
   'kinship': ('Kinship', 2.32),
   'nations': ('Nations', 2.36),
   'own_graph': ('mine', 1.09),
+  'own_large_graph': ('mine', 0.57),
   'pathquery_fb': ('PathQueryFB', 22.52),
   'pathquery_fb_cpu': ('PathQueryFB', 19.31),
   'pathquery_wn': ('PathQueryWN', 13.14),

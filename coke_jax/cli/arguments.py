@@ -100,8 +100,9 @@ def parse_flags(argv: list[str]) -> list[str]:
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
       text += (
         '\nexpected --config=<name or file>, or --workdir of an existing run. '
-        '--config=own_graph suits graphs of up to ten thousand entities. '
-        'Without --config, the settings cannot be changed'
+        '--config=own_graph suits graphs of up to ten thousand entities, and '
+        '--config=own_large_graph suits larger graphs. Without --config, the '
+        'settings cannot be changed'
       )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
   except errors.CokeError as error:  # Raised by a config file.

@@ -78,6 +78,10 @@ def train_and_evaluate(
       if exists:
         if minutes:
           config = budget.adopt(config, files.config(), slower)
+          print(
+            f'{files.folder}: keeping the settings of this run. A number of '
+            'minutes only applies to a new run'
+          )
         stack.enter_context(files.locked())
         data = _data_of_run(config, files, data)
       elif data is None:
