@@ -213,7 +213,7 @@ def from_config(
     column_delimiter in relation_delimiter
     or relation_delimiter in column_delimiter
   ):
-    # The relations of a path cannot share a column.
+    # With such delimiters, a column cannot contain several relations.
     relation_delimiter = ''
   return Lines(path, LineFormat(column_delimiter, relation_delimiter), skip_bad)
 

@@ -131,8 +131,8 @@ def prepare(
       the path of a folder with the files of OpenKE,
       the name of a data set, see `benchmarks.names`,
       a pandas or polars data frame, a NumPy array, or an iterable of triples.
-    output: the folder to write. `config.data.dir` can name it. Default: nothing
-      is written.
+    output: the folder to write. To train on it, set `config.data.dir` to its
+      path. Default: nothing is written.
     valid: the triples of valid, as a file or data in memory. If `valid` or
       `test` is given, `source` contains the triples of train. If neither is
       given and `source` has no splits, its triples are split at random.

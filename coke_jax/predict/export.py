@@ -205,9 +205,9 @@ def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
     )
   if metadata['format'] != FORMAT:
     raise ExportError(
-      f'{path}: has the format {metadata["format"]!r} of coke_jax '
-      f'{metadata.get("version")}: expected {FORMAT}, which coke_jax '
-      f'{version.__version__} reads'
+      f'{path}: has format {metadata["format"]!r}, written by coke_jax '
+      f'{metadata.get("version")}: expected format {FORMAT}, the only one that '
+      f'coke_jax {version.__version__} reads'
     )
   if not isinstance(metadata.get('step'), int):
     raise ExportError(

@@ -74,8 +74,8 @@ def to_queries(
 
   Args:
     questions: N questions.
-    answers: int32 [N], the gold answer of each question. If no answers are
-      needed, int32 [0].
+    answers: int32 [N], the gold answer of each question, or an empty array if
+      no answers are needed.
     vocabulary: defines the token ids of relations, MASK and PAD.
     width: K, the number of tokens in a row.
 

@@ -1,7 +1,7 @@
 """The bodies of requests. Their fields and limits appear in the OpenAPI page.
 
-The maximum numbers depend on the limits of a server and are checked by
-`handlers`.
+A server has more limits, such as the number of questions of a request.
+`handlers` checks these limits.
 """
 
 from typing import Annotated, Literal

@@ -17,7 +17,7 @@ _PRINTED = ('parameters_million', *_METRICS)
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the runs whose results are shown if they are finished."""
+  """Returns the runs of the table. It contains results of finished runs."""
   return options.selected(options.triple_runs())
 
 
@@ -59,7 +59,7 @@ def make(options: options_lib.Options) -> None:
       [dataset, name, 'printed', f'{size:.2f}', *map(formats.decimal, others)]
       for name, (size, *others) in printed.items()
     ]
-    # Subtract the rounded number, as the table shows it.
+    # Round first, so that the difference fits the numbers in the table.
     difference = round(counted, 2) - millions
     ours = 'CoKE, ours, '
     as_trained = f'{trained[0] / 1e6:.2f}' if trained else '-'

@@ -1,4 +1,4 @@
-"""Tests that changed data files are found."""
+"""Tests that a change of the data files is noticed."""
 
 import gzip
 import hashlib

@@ -483,7 +483,7 @@ WRONG = {
   ),
   'a newer format': (
     with_metadata(lambda m: m.update(format=2, version='9.9')),
-    r'has the format 2 of coke_jax 9\.9: expected 1, which coke_jax ',
+    r'has format 2, written by coke_jax 9\.9: expected format 1, the only ',
   ),
   'another step': (
     with_metadata(lambda m: m.update(step=21)),

@@ -11,7 +11,7 @@ from coke_jax.serve import json_lines, response_schemas, server
 FACT = ['Kenya', 'borders', 'Uganda']
 STEPS = [{'relation': 'borders'}, {'relation': 'region', 'backwards': True}]
 QUESTIONS = [['Kenya', 'region', '?'], ['?', '**region', 'borders', 'Kenya']]
-# From each operation (a method and a path) to the bodies of its requests.
+# Maps each operation (a method and a path) to the bodies of its requests.
 REQUESTS = {
   'get /v1/model': [None],
   'get /v1/search?text=ken': [None],

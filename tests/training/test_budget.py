@@ -137,7 +137,7 @@ def test_the_size_selects_the_slower_recipe():
 def test_a_slower_config_needs_time(
   task, config, monkeypatch, affordable, layers, epochs
 ):
-  """`affordable` is the number of epochs of the fast config with one member."""
+  """There is time for `affordable` epochs of one member of the fast config."""
 
   def time_steps(setup):
     return (1.0 if setup.config.model.num_layers == 0 else 10.0), 0.0

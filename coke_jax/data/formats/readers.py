@@ -27,8 +27,8 @@ EXTENSIONS = {
 }
 # An error message lists at most this many files.
 _SHOWN_FILES = 5
-# Maps the extension of files that cannot be read to the remedy in the error
-# message.
+# The keys are extensions of files that cannot be read. The values are the
+# remedies in the error messages.
 _REMEDIES = {
   '.json': 'if each line is one JSON object or array, use --input-format=jsonl '
   "(in Python: format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
@@ -133,8 +133,9 @@ def find_splits(
     names = [path.name for path in sorted(folder.iterdir())]
     more = ', ...' if len(names) > _SHOWN_FILES else ''
     raise text_files.DataError(
-      f'{folder}: no file of train: expected train.csv or train.txt, for '
-      'example, or the path of a file. The folder contains '
+      f'{folder}: no file of train: expected a file such as train.csv or '
+      'train.txt in this folder. To read a single file, pass its path instead '
+      'of the folder. The folder contains '
       f'{", ".join(names[:_SHOWN_FILES]) or "no files"}{more}'
     )
   return {split: found[split] for split in _SPLIT_STEMS if split in found}
