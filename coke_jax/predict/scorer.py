@@ -17,7 +17,7 @@ from coke_jax.model import ensemble
 from coke_jax.predict import score_programs
 from coke_jax.shards import placement as placement_lib
 
-# A smaller batch is padded so that each device has one of these numbers of rows.
+# Smaller batches are padded to one of these numbers of rows for each device.
 _SMALL_BATCHES = (8, 64)
 _MIN_TOP_K = 16  # All smaller k share the program for this k.
 
