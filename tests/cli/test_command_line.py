@@ -107,7 +107,7 @@ MISTAKES = {
   'fraction for int': [f'--config={UMLS}', '--config.train.batch_size=2.5'],
   'word for float': [f'--config={UMLS}', '--config.train.learning_rate=fast'],
   'word for bool': [f'--config={UMLS}', '--config.model.remat=maybe'],
-  'nothing': [],
+  'no config': ['train'],
   'missing config': ['--config={folder}/nowhere.py'],
   'missing config, override': [
     '--config={folder}/nowhere.py',
@@ -238,6 +238,7 @@ MISTAKES |= {
 # Maps a name to the arguments of a correct command line.
 CORRECT = {
   'help': ['--help'],
+  'no arguments': [],
   'helpfull': ['--helpfull'],
   'help of a command': ['help', 'prepare'],
   'version': ['--version'],
@@ -389,7 +390,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('fraction for int', ['config.train.batch_size', '2.5', 'int']),
     ('word for float', ['config.train.learning_rate', 'fast', 'float']),
     ('word for bool', ['config.model.remat', 'maybe', 'bool']),
-    ('nothing', ['--config']),
+    ('no config', ['--config']),
     ('missing config', ['nowhere.py', 'no such file']),
     ('missing config, override', ['nowhere.py', 'no such file']),
     ('folder as config', ['{folder}']),
@@ -472,6 +473,10 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
 def test_error_messages(outcomes, folder, name, parts):
   for part in parts:
     assert filled(part, folder) in outcomes[name].err
+
+
+def test_without_arguments_the_help_is_printed(outcomes):
+  assert outcomes['no arguments'] == outcomes['help']
 
 
 def test_the_unexpected_argument_is_named(outcomes):

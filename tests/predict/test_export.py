@@ -471,7 +471,7 @@ WRONG = {
   ),
   'not a vocabulary': (
     with_json('vocabulary.json', lambda v: v.update(entities=[1])),
-    r'vocabulary\.json: expected "entities": a list',
+    r'vocabulary\.json: expected "entities" to be a list',
   ),
   'an unknown setting': (
     with_json('config.json', lambda c: c.update(other=1)),
