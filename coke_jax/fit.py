@@ -61,9 +61,9 @@ def train(
   graph = prepared.graph
   slower = None
   if config is None:
-    num_entities = graph.vocabulary.num_entities
-    config = recipes.for_size(num_entities)
-    slower = recipes.with_more_time(num_entities, len(graph.train))
+    config, slower = recipes.for_counts(
+      graph.vocabulary.num_entities, len(graph.train)
+    )
   config = config.copy_and_resolve_references()
   config.data.kind = 'triples'
   config.data.name = graph.name

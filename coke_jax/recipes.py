@@ -21,6 +21,13 @@ def for_size(num_entities: int) -> ml_collections.ConfigDict:
   return factorization() if num_entities > LARGE else one_block()
 
 
+def for_counts(
+  num_entities: int, num_triples: int
+) -> tuple[ml_collections.ConfigDict, ml_collections.ConfigDict | None]:
+  """Returns the results of `for_size` and `with_more_time` for a graph."""
+  return for_size(num_entities), with_more_time(num_entities, num_triples)
+
+
 def with_more_time(
   num_entities: int, num_triples: int
 ) -> ml_collections.ConfigDict | None:

@@ -53,8 +53,7 @@ def measure(
   """
   graph = model.data
   assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
-  held_out = {*map(tuple, graph.triples(*HELD_OUT).tolist())}
-  held_out -= {*map(tuple, graph.train.tolist())}
+  held_out = _held_out(graph)
   found = model.discover(
     top=max(numbers),
     splits=('train',),
@@ -73,6 +72,12 @@ def measure(
     'random': float(f'{chance:.2g}'),
     **_shares(ids, held_out, numbers),
   }
+
+
+def _held_out(graph: graph_lib.KnowledgeGraph) -> set[tuple[int, ...]]:
+  """Returns the facts of valid and test that are not in train."""
+  facts = {*map(tuple, graph.triples(*HELD_OUT).tolist())}
+  return facts - {*map(tuple, graph.train.tolist())}
 
 
 def _shares(
@@ -100,8 +105,7 @@ def measure_scores(
     graph: the graph on whose train split the model was trained.
     numbers: as in `measure`.
   """
-  held_out = {*map(tuple, graph.triples(*HELD_OUT).tolist())}
-  held_out -= {*map(tuple, graph.train.tolist())}
+  held_out = _held_out(graph)
   top = max(numbers)
   best: list[tuple[float, int, int, int]] = []
   for relation in np.unique(graph.train[:, 1]).tolist():

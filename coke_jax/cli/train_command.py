@@ -72,9 +72,9 @@ def _train(
   graph = prepared.graph
   slower = None
   if config is None:
-    num_entities = graph.vocabulary.num_entities
-    config = recipes.for_size(num_entities)
-    slower = recipes.with_more_time(num_entities, len(graph.train))
+    config, slower = recipes.for_counts(
+      graph.vocabulary.num_entities, len(graph.train)
+    )
   if config.data.kind != 'triples':
     raise config_lib.ConfigError(
       f"config.data.kind is {config.data.kind!r}: expected 'triples', because "

@@ -104,8 +104,7 @@ def choose(
   choice = _fit(config, task, minutes, started)
   if slower is None or choice.config.model.num_members < 2:
     return choice
-  slower = slower.copy_and_resolve_references()
-  slower.data = config.data.copy_and_resolve_references()
+  slower = _with_data_of(config, slower)
   try:
     other = _fit(slower, task, minutes, started)
   except config_lib.ConfigError:  # There is no time for a single step.
@@ -133,8 +132,9 @@ def _fit(
   given = float(config.train.num_epochs)
   enough = _FEWEST_STEPS / setup.steps_per_epoch
   wanted = max(given, min(enough, _MOST_EPOCHS * given))
-  least = _SHARE_OF_EPOCHS * wanted * epoch + (1 + _VALIDATIONS) * evaluation
-  members = min(max(int(left / least), 1), MAX_MEMBERS)
+  of_member = _SHARE_OF_EPOCHS * wanted * epoch
+  of_member += (1 + _VALIDATIONS) * evaluation
+  members = min(max(int(left / of_member), 1), MAX_MEMBERS)
   validations = _VALIDATIONS
   if members == 1 and evaluation > 0:
     affordable = int(_RANKING_SHARE * max(left, 0.0) / evaluation) - 1
@@ -190,12 +190,20 @@ def adopt(
   config = config.copy_and_resolve_references()
   config.update_from_flattened_dict(chosen)
   if slower is not None:
-    slower = slower.copy_and_resolve_references()
-    slower.data = config.data.copy_and_resolve_references()
+    slower = _with_data_of(config, slower)
     slower.update_from_flattened_dict(chosen)
     if not config_lib.differences(saved, slower):
       return slower
   return config
+
+
+def _with_data_of(
+  config: ml_collections.ConfigDict, slower: ml_collections.ConfigDict
+) -> ml_collections.ConfigDict:
+  """Returns a copy of `slower` with the data settings of `config`."""
+  slower = slower.copy_and_resolve_references()
+  slower.data = config.data.copy_and_resolve_references()
+  return slower
 
 
 def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:

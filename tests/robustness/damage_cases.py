@@ -13,8 +13,8 @@ import forks
 
 Damage = Callable[[pathlib.Path, random.Random], None]
 
-# Limits on the size of a file, in bytes. The smallest limits affect the log.
-# Each of the other limits affects some file of a checkpoint.
+# Maximum sizes of a file, in bytes. A small size interrupts the writing of the
+# log, and a larger size the writing of a file of a checkpoint.
 _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
