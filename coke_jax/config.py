@@ -94,6 +94,10 @@ def default_config() -> ml_collections.ConfigDict:
   # positions are then counted from the tail, the known entity. Not in the
   # paper.
   model.relation_directions = False
+  # Whether queries for the head are replaced by queries for the tail of the
+  # inverse path: (?, r1, r2, o) by (o, inverse of r2, inverse of r1, ?). Every
+  # relation must have an inverse ('paths' and 'walks' only). Not in the paper.
+  model.invert_head_queries = False
   # Whether a dense layer, GELU and layer norm are applied before the product
   # with the entity embeddings, as in the paper.
   model.prediction_head = True
@@ -186,7 +190,14 @@ def default_config() -> ml_collections.ConfigDict:
   # this is also the number of consecutive batches with paths of the same
   # length.
   train.steps_per_call = 8
-  # Random seed for initial parameters, data order and dropout.
+  # Number of random walks that are sampled in each epoch ('paths' and 'walks'
+  # only). They follow the training paths with one relation in both directions,
+  # have 2 to `data.max_path_length` relations, and replace all training paths
+  # with more than one relation. The number is rounded up to full batches. 0, as
+  # in the paper: the given training paths are used in every epoch.
+  train.walks_per_epoch = 0
+  # Random seed for initial parameters, data order, dropout and
+  # `train.walks_per_epoch`.
   train.seed = 0
   # Number of epochs between two evaluations on the valid split; may be a
   # fraction. The checkpoint with the best filtered MRR (path queries: mean

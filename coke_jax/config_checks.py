@@ -97,6 +97,17 @@ def validate(config: ml_collections.ConfigDict) -> None:
     "1 if data.kind is 'triples', otherwise at least 1",
   )
   expect(
+    'model.invert_head_queries',
+    not model.invert_head_queries or data.kind != 'triples',
+    "False if data.kind is 'triples'",
+  )
+  expect(
+    'train.walks_per_epoch',
+    train.walks_per_epoch == 0
+    or (train.walks_per_epoch > 0 and data.max_path_length > 1),
+    '0, or a positive number if data.max_path_length is above 1',
+  )
+  expect(
     'model.num_heads',
     model.num_heads >= 1 and model.hidden_size % model.num_heads == 0,
     f'a divisor of model.hidden_size ({model.hidden_size})',

@@ -14,10 +14,13 @@ import jax.numpy as jnp
 import ml_collections
 
 from coke_jax import config as config_lib
+from coke_jax import path_training
 from coke_jax.data import (
   arrays,
   benchmarks,
+  fresh_walks,
   graph_cache,
+  inverses,
   label_checks,
   path_cache,
   queries,
@@ -48,6 +51,10 @@ class Task(Protocol):
   def training_queries(self) -> queries.Queries:
     """Returns the training queries. Each query has one answer."""
 
+  @property
+  def walks(self) -> fresh_walks.FreshWalks | None:
+    """The source of the walks that are sampled in each epoch, or None."""
+
   def evaluate(
     self,
     ranker: ranker_lib.Ranker,
@@ -77,10 +84,13 @@ def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
 
   Raises:
     config.ConfigError: `train.choose_by` names a relation that is not in the
-      valid split.
+      valid split, or
+      `path_training.make_walks` fails.
   """
   if isinstance(data, paths_lib.PathData):
-    return path_queries.PathQueries(data, config.data.max_path_length)
+    return path_queries.PathQueries(
+      data, config.data.max_path_length, path_training.make_walks(config, data)
+    )
   side, _, relation = config.train.choose_by.partition(' ')
   index = data.vocabulary.relation_ids.get(relation, -1)
   if relation and not (data.valid[:, 1] == index).any():
@@ -196,7 +206,8 @@ def build_model(
       Default: 3, the length of triples.
 
   Raises:
-    config.ConfigError: JAX computes with 64 bits.
+    config.ConfigError: JAX computes with 64 bits, or queries for the head are
+      to be inverted and some relation has no inverse.
   """
   if jax.config.read('jax_enable_x64'):
     raise config_lib.ConfigError(
@@ -218,6 +229,7 @@ def build_model(
     remat=settings.remat,
     composition=settings.composition,
     relation_directions=settings.relation_directions,
+    inverse=_inverse(config, vocabulary),
     prediction_head=settings.prediction_head,
     input_norm=settings.input_norm,
     input_dropout=(
@@ -231,6 +243,25 @@ def build_model(
   if settings.num_members == 1:
     return member
   return ensemble.Ensemble(member, settings.num_members)
+
+
+def _inverse(
+  config: ml_collections.ConfigDict, vocabulary: vocabulary_lib.Vocabulary
+) -> tuple[int, ...]:
+  """Returns the inverse of each relation, if the model needs them."""
+  if not config.model.invert_head_queries:
+    return ()
+  marker = config.data.inverse_marker
+  inverse = inverses.inverse_relations(vocabulary, marker)
+  missing = inverse == vocabulary_lib.NO_RELATION
+  if missing.any():
+    label = vocabulary.relations[missing.argmax()]
+    raise config_lib.ConfigError(
+      'config.model.invert_head_queries is True: expected False, because there '
+      f'is no relation {inverses.invert(label, marker)!r}, the inverse of '
+      f'{label!r}'
+    )
+  return tuple(inverse.tolist())
 
 
 def build_placement(

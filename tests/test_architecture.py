@@ -16,7 +16,7 @@ LEVELS = (
   {'serve', 'fit', 'cross_audit', 'report'},
   {'plots', 'training', 'predict'},
   {'tasks'},
-  {'storage', 'evaluate', 'recipes', 'builtin_configs'},
+  {'storage', 'evaluate', 'recipes', 'builtin_configs', 'path_training'},
   {'shards'},
   {'data', 'parallel', 'config', 'compilation_cache'},
   {'config_checks', 'hosts'},

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from coke_jax.data import candidates as candidates_lib
+from coke_jax.data import fresh_walks
 from coke_jax.data import queries as queries_lib
 
 # This number fills the unused columns and the padding rows of `answers`.
@@ -39,6 +40,8 @@ class TrainingSet:
     num_entities: V. It is only used to sample candidates.
     own_rows: int64 [b]. If several processes share each batch, these are the
       rows for this process. `epoch` yields only these rows. Default: all rows.
+    walks: the source of more batches, which are different in every epoch.
+      Default: there are only the batches of `queries`.
   """
 
   queries: queries_lib.Queries
@@ -49,6 +52,7 @@ class TrainingSet:
   num_candidates: int = 0
   num_entities: int = 0
   own_rows: np.ndarray | None = None
+  walks: fresh_walks.FreshWalks | None = None
 
   def __post_init__(self) -> None:
     lengths = (self.queries.tokens != self.pad_id).sum(axis=1, dtype=np.int32)
@@ -61,12 +65,17 @@ class TrainingSet:
   @property
   def num_instances(self) -> int:
     """The number of training instances (query and answer) in an epoch."""
-    return len(self.queries.indices)
+    return len(self.queries.indices) + self._num_walks
+
+  @property
+  def num_rows(self) -> int:
+    """The number of rows in an epoch, without padding rows."""
+    return len(self.queries) + self._num_walks
 
   @property
   def mean_answers_per_row(self) -> float:
     """Mean number of answers of a row."""
-    return self.num_instances / len(self.queries)
+    return self.num_instances / self.num_rows
 
   @functools.cached_property
   def answers_per_row(self) -> int:
@@ -77,7 +86,30 @@ class TrainingSet:
   def steps_per_epoch(self) -> int:
     """The number of batches in an epoch."""
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
-    return sum(-(-len(index) // self.batch_size) for index in rows.values())
+    of_queries = sum(
+      -(-len(index) // self.batch_size) for index in rows.values()
+    )
+    return of_queries + self._num_walks // self.batch_size
+
+  @property
+  def _num_walks(self) -> int:
+    if self.walks is None:
+      return 0
+    return fresh_walks.num_walks(
+      self.walks.per_epoch, self.walks.longest, self.batch_size
+    )
+
+  def _walk_batches(self) -> list[list[tuple[int, None]]]:
+    """Returns the batches of `walks` by length, as (tokens, None)."""
+    if self.walks is None:
+      return []
+    longest = self.walks.longest
+    count = fresh_walks.num_batches(
+      self.walks.per_epoch, longest, self.batch_size
+    )
+    return [
+      [(relations + 2, None)] * count for relations in range(2, longest + 1)
+    ]
 
   def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Batch]:
     """Yields the batches of one epoch. Each row is in exactly one batch.
@@ -101,27 +133,32 @@ class TrainingSet:
     """
     generator = np.random.default_rng([self.seed, epoch])
     rows: dict[int, np.ndarray] = self._rows  # type: ignore[attr-defined]
-    parts: list[list[tuple[int, np.ndarray]]] = []
+    by_length: list[list[tuple[int, np.ndarray | None]]] = []
     for length, index in rows.items():
       shuffled = generator.permutation(index)
-      of_length = [
-        (length, shuffled[start : start + self.batch_size])
-        for start in range(0, len(shuffled), self.batch_size)
-      ]
-      parts.extend(
-        of_length[start : start + self.chunk_size]
-        for start in range(0, len(of_length), self.chunk_size)
+      by_length.append(
+        [
+          (length, shuffled[start : start + self.batch_size])
+          for start in range(0, len(shuffled), self.batch_size)
+        ]
       )
+    by_length.extend(list(batches) for batches in self._walk_batches())
+    parts = [
+      of_length[start : start + self.chunk_size]
+      for of_length in by_length
+      for start in range(0, len(of_length), self.chunk_size)
+    ]
     order = generator.permutation(len(parts))
     ordered = [part for number in order for part in parts[number]]
     for number, (length, chosen) in enumerate(
       ordered[first_batch:], first_batch
     ):
+      queries = self._queries(length, chosen, [self.seed, epoch, number, 1])
       if not self.num_candidates:
-        yield self._batch(length, chosen, self.own_rows)
+        yield self._batch(length, queries, self.own_rows)
         continue
       # Sample from all rows, so that all processes get the same candidates.
-      batch = self._batch(length, chosen)
+      batch = self._batch(length, queries)
       sampled = candidates_lib.sample_candidates(
         batch['answers'],
         self.num_entities,
@@ -134,21 +171,34 @@ class TrainingSet:
         batch = {name: array[self.own_rows] for name, array in batch.items()}
       yield batch | sampled
 
+  def _queries(
+    self, length: int, chosen: np.ndarray | None, seed: list[int]
+  ) -> queries_lib.Queries:
+    """Returns the chosen rows, or new walks with `length` tokens."""
+    if chosen is not None:
+      return self.queries.take(chosen)
+    assert self.walks is not None  # Only its batches have no rows.
+    generator = np.random.default_rng(seed)
+    return self.walks.sample(length - 2, self.batch_size, generator)
+
   def _batch(
-    self, length: int, rows: np.ndarray, own: np.ndarray | None = None
+    self,
+    length: int,
+    queries: queries_lib.Queries,
+    own: np.ndarray | None = None,
   ) -> Batch:
     size = self.batch_size
     if own is not None:
-      size, rows = len(own), rows[own[own < len(rows)]]
-    taken = self.queries.take(rows)
+      size, queries = len(own), queries.take(own[own < len(queries)])
+    count = len(queries)
     tokens = np.full((size, length), self.pad_id, dtype=np.int32)
     mask_position = np.zeros(size, dtype=np.int32)
     shape = (size, self.answers_per_row)
     answers = np.full(shape, PAD_ANSWER, dtype=np.int32)
-    tokens[: len(rows)] = taken.tokens[:, :length]
-    mask_position[: len(rows)] = taken.mask_position
-    filled = np.arange(shape[1]) < taken.num_answers[:, None]
-    answers[: len(rows)][filled] = taken.indices
+    tokens[:count] = queries.tokens[:, :length]
+    mask_position[:count] = queries.mask_position
+    filled = np.arange(shape[1]) < queries.num_answers[:, None]
+    answers[:count][filled] = queries.indices
     return {
       'tokens': tokens,
       'mask_position': mask_position,

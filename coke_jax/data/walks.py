@@ -8,7 +8,7 @@ import numpy as np
 
 from coke_jax import progress_bar
 from coke_jax.data import adjacency as adjacency_lib
-from coke_jax.data import deduction, graph, inverses
+from coke_jax.data import deduction, graph, inverses, walk_edges
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 
@@ -102,12 +102,8 @@ def sample_walks(
 ) -> paths_lib.PathSet:
   """Samples random walks with 2 to `longest` relations.
 
-  All random choices are uniform. A walk starts at an entity that has an edge.
-  Its number of relations is drawn from 2 to `longest`. Each step first draws
-  one of the distinct relations of the current entity, including inverse
-  relations. Then it draws one of the tails of this entity and relation. So a
-  relation with many tails is as likely as a relation with one tail. A walk may
-  return to an entity.
+  The number of relations of a walk is drawn uniformly from 2 to `longest`. The
+  other random choices are described in `walk_edges.WalkEdges.walk`.
 
   Args:
     adjacency: the graph. Each relation must have an inverse. Otherwise a walk
@@ -126,7 +122,7 @@ def sample_walks(
   """
   if longest < 2:
     raise ValueError(f'longest is {longest}: expected at least 2')
-  edges = _WalkEdges(adjacency)
+  edges = walk_edges.WalkEdges(adjacency)
   source = np.empty(num_walks, dtype=np.int32)
   target = np.empty(num_walks, dtype=np.int32)
   shape = (num_walks, longest)
@@ -138,49 +134,11 @@ def sample_walks(
       rows = slice(low, min(low + WALKS_PER_CHUNK, num_walks))
       count = rows.stop - low
       lengths = generator.integers(2, longest + 1, size=count)
-      source[rows] = generator.choice(edges.starts, size=count)
-      here = source[rows].copy()
-      for step in range(longest):
-        walking = np.flatnonzero(lengths > step)
-        relation, here[walking] = edges.step(here[walking], generator)
-        relations[low + walking, step] = relation
-      target[rows] = here
+      found = edges.walk(lengths, generator, longest=longest)
+      source[rows], target[rows] = found.source, found.target
+      relations[rows] = found.relations
       progress.update(count)
   return paths_lib.PathSet(source, relations, target)
-
-
-class _WalkEdges:
-  """Edges sorted by head and relation, from which steps of walks are drawn."""
-
-  def __init__(self, adjacency: adjacency_lib.Adjacency) -> None:
-    edges = adjacency.edges
-    if not len(edges):
-      raise ValueError('the graph has no edge: expected one to walk along')
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
-    new = np.ones(len(edges), dtype=bool)
-    new[1:] = (edges[1:, :2] != edges[:-1, :2]).any(axis=1)
-    first = np.flatnonzero(new)  # the first edge of each (head, relation) pair
-    pairs = np.bincount(edges[first, 0], minlength=adjacency.num_entities)
-    self.tail = edges[:, 2]
-    self.pair_relation = edges[first, 1]
-    self.pair_start = np.append(first, len(edges))
-    self.entity_start = np.concatenate([[0], np.cumsum(pairs)])
-    self.starts = np.flatnonzero(pairs).astype(np.int32)
-    if (pairs[self.tail] == 0).any():
-      raise ValueError(
-        'some entities have incoming but no outgoing edges: expected an '
-        'inverse of every relation'
-      )
-
-  def step(
-    self, here: np.ndarray, generator: np.random.Generator
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws the next relation and the next entity of each walk: int32 [N]."""
-    pair = generator.integers(
-      self.entity_start[here], self.entity_start[here + 1]
-    )
-    edge = generator.integers(self.pair_start[pair], self.pair_start[pair + 1])
-    return self.pair_relation[pair], self.tail[edge]
 
 
 def _add_edges(

@@ -29,12 +29,14 @@ class LinkPrediction:
   Attributes:
     data: the graph.
     max_length: number of tokens in a sequence: 3 (head, relation and tail).
+    walks: None, because training uses no walks.
     side: the queries whose metric chooses the best checkpoint: `both`, `head`
       or `tail`.
     relation: the relation of these queries. Empty for all relations.
   """
 
   max_length = 3
+  walks = None
 
   def __init__(
     self,

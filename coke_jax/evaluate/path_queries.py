@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coke_jax import config
+from coke_jax.data import fresh_walks
 from coke_jax.data import paths as paths_lib
 from coke_jax.data import queries as queries_lib
 from coke_jax.evaluate import link_prediction, path_negatives
@@ -28,11 +29,19 @@ class PathQueries:
     data: the paths.
     max_path_length: maximum number of relations in a training path. Longer
       paths of the training split are not used.
+    walks: the source of walks that are sampled in each epoch. They replace the
+      training paths with more than one relation. Default: there are none.
   """
 
-  def __init__(self, data: paths_lib.PathData, max_path_length: int):
+  def __init__(
+    self,
+    data: paths_lib.PathData,
+    max_path_length: int,
+    walks: fresh_walks.FreshWalks | None = None,
+  ):
     self.data = data
     self.max_path_length = max_path_length
+    self.walks = walks
     self._sets: dict[str, path_negatives.EvaluationSets] = {}
 
   @property
@@ -43,7 +52,7 @@ class PathQueries:
   def training_queries(self) -> queries_lib.Queries:
     """Returns queries for the targets, then the sources, of training paths.
 
-    Paths with more than `max_path_length` relations are left out.
+    If there are walks, paths with more than one relation are left out.
 
     Returns:
       Two queries for each path, with one answer each.
@@ -51,7 +60,7 @@ class PathQueries:
     Raises:
       config.ConfigError: all training paths are left out.
     """
-    paths = self.data.train.up_to(self.max_path_length)
+    paths = self.data.train.up_to(1 if self.walks else self.max_path_length)
     if not len(paths):
       raise config.ConfigError(
         f'config.data.max_path_length is {self.max_path_length}: expected at '
@@ -91,14 +100,9 @@ class PathQueries:
     results = self.summarize(ranks, split)
     if not choosing:
       single = self.single_edges(split)
+      name = f'{progress}: single edges'
       results['single_edges'] = (
-        single.evaluate(
-          ranker,
-          params,
-          split,
-          choosing=False,
-          progress=f'{progress}: single edges',
-        )
+        single.evaluate(ranker, params, split, choosing=False, progress=name)
         if single
         else {}
       )

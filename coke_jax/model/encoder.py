@@ -8,9 +8,8 @@ Dimensions in shapes:
 As in the authors' implementation, GELU is exact, and dropout is drawn for each
 attention weight. `layers` lists more differences from Flax's defaults.
 
-Parameters, attention scores, layer norms and softmaxes are float32. Products
-with weights and embeddings have operands of type `dtype` and accumulate in
-float32.
+Only products with weights and embeddings have operands of type `dtype`. All
+other computations and the parameters are float32.
 """
 
 from typing import Any
@@ -44,6 +43,8 @@ class CoKE(nn.Module):
       added to the input at the MASK. If empty, nothing is added (paper).
     relation_directions: whether relations have a second embedding, which is
       used in queries for the head, see `input_embedding`.
+    inverse: the index of each relation's inverse. If it is given, queries for
+      the head are replaced, see `input_embedding.invert_head_queries`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
       product with the entity embeddings.
     input_norm: whether there is a layer norm before the first block.
@@ -67,6 +68,7 @@ class CoKE(nn.Module):
   remat: bool = False
   composition: str = ''
   relation_directions: bool = False
+  inverse: tuple[int, ...] = ()
   prediction_head: bool = True
   input_norm: bool = True
   input_dropout: float | None = None
@@ -156,8 +158,8 @@ class CoKE(nn.Module):
       return self.entity_logits(transformed)
     return products.logits(
       transformed,
-      _take_distinct(self.element_embedding, candidates),
-      _take_distinct(self.entity_bias, candidates),
+      products.take_distinct(self.element_embedding, candidates),
+      products.take_distinct(self.entity_bias, candidates),
       self.dtype,
     )
 
@@ -222,9 +224,11 @@ class CoKE(nn.Module):
     Raises:
       ValueError: K exceeds `max_length`.
     """
-    x, visible = self._embed(tokens, train)
+    x, visible, position = self._embed(tokens, train)
     for block in self.blocks[:layer]:
       x = block(x, visible, None, train)
+    if position is not None:
+      x = jnp.take_along_axis(x, position[..., None], axis=1)
     return x
 
   def masked_state(
@@ -246,7 +250,9 @@ class CoKE(nn.Module):
     Returns:
       float32 [B, D].
     """
-    x, visible = self._embed(tokens, train)
+    x, visible, position = self._embed(tokens, train)
+    if position is not None:
+      mask_position = position[jnp.arange(len(position)), mask_position]
     if not self.blocks:
       return block_lib.take_position(x, mask_position)
     for block in self.blocks[:-1]:
@@ -269,14 +275,14 @@ class CoKE(nn.Module):
 
   def _embed(
     self, tokens: jax.Array, train: bool
-  ) -> tuple[jax.Array, jax.Array]:  # [B, K, D], bool [B, K]
-    length = tokens.shape[1]
-    if length > self.max_length:
-      raise ValueError(
-        f'sequences of {length} tokens: expected at most {self.max_length}, '
-        'the max_length of the model'
+  ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    # The last result is the position of each token in the input. It is None if
+    # the tokens are not moved.
+    visible, position = tokens != self.pad_id, None
+    if self.inverse:
+      tokens, position = input_embedding.invert_head_queries(
+        tokens, visible, self.inverse, self.num_entities
       )
-    visible = tokens != self.pad_id
     x = input_embedding.embed_tokens(
       tokens,
       visible,
@@ -291,10 +297,4 @@ class CoKE(nn.Module):
     if self.input_norm:
       x = self.embedding_norm(x)
     x = self.embedding_dropout(x, train=train)
-    return x, visible
-
-
-def _take_distinct(table: jax.Array, rows: jax.Array) -> jax.Array:
-  """Selects distinct rows. The gradient is faster than for repeated rows."""
-  at_rows = jnp.asarray(table).at[rows]
-  return at_rows.get(unique_indices=True, mode='promise_in_bounds')
+    return x, visible, position

@@ -43,15 +43,24 @@ def embed_tokens(
 
   Returns:
     float32 [B, K, D].
+
+  Raises:
+    ValueError: K exceeds the number of position embeddings.
   """
+  length, longest = tokens.shape[1], positions.shape[0]
+  if length > longest:
+    raise ValueError(
+      f'sequences of {length} tokens: expected at most {longest}, the '
+      'max_length of the model'
+    )
   num_relations = elements.shape[0] - num_entities - 2
   x = jnp.take(elements, tokens, axis=0)
   masked = tokens == num_entities + num_relations  # bool [B, K]
   relations = relation_indices(tokens, num_entities, num_relations)
   head_query = masked[:, 0]
-  position = jnp.arange(tokens.shape[1])[None]
+  position = jnp.arange(length)[None]
   if backward_relations is None:
-    x = x + positions[None, : tokens.shape[1]]
+    x = x + positions[None, :length]
   else:
     backward = jnp.take(backward_relations, jnp.maximum(relations, 0), axis=0)
     replaced = head_query[:, None] & (relations >= 0)
@@ -73,6 +82,41 @@ def embed_tokens(
       x = jnp.where(masked[..., None], 0.0, x)
     x = x + jnp.where(masked[..., None], product[:, None], 0.0)
   return x
+
+
+def invert_head_queries(
+  tokens: jax.Array,
+  visible: jax.Array,
+  inverse: tuple[int, ...],
+  num_entities: int,
+) -> tuple[jax.Array, jax.Array]:
+  """Replaces each query for the head by the query of the inverse path.
+
+  The query (?, r1, .., rk, o) becomes (o, inverse of rk, .., inverse of r1, ?).
+
+  Args:
+    tokens: int32 [B, K], PAD on the right.
+    visible: bool [B, K], False at PAD.
+    inverse: the index of the inverse of each of the R relations.
+    num_entities: V.
+
+  Returns:
+    int32 [B, K], the new tokens.
+    int32 [B, K], the old position of each new token. It is also the new
+    position of each old token, because a reversal is its own inverse.
+  """
+  num_relations = len(inverse)
+  position = jnp.arange(tokens.shape[1])[None]
+  last = visible.sum(axis=1, dtype=jnp.int32)[:, None] - 1
+  head_query = (tokens[:, 0] == num_entities + num_relations)[:, None]
+  order = jnp.where(head_query & visible, last - position, position)
+  reordered = jnp.take_along_axis(tokens, order, axis=1)
+  relations = relation_indices(reordered, num_entities, num_relations)
+  inverted = (
+    num_entities + jnp.asarray(inverse, tokens.dtype)[jnp.maximum(relations, 0)]
+  )
+  replaced = head_query & (relations >= 0)
+  return jnp.where(replaced, inverted, reordered), order
 
 
 def relation_indices(

@@ -7,9 +7,8 @@ from typing import Any
 
 import ml_collections
 
-from coke_jax import parallel, version
+from coke_jax import parallel, path_training, version
 from coke_jax.data import arrays
-from coke_jax.data import paths as paths_lib
 from coke_jax.predict import export
 from coke_jax.storage import json_files
 from coke_jax.storage import workdir as workdir_lib
@@ -48,13 +47,11 @@ def training_seconds(
 
   Compilations, validations and checkpoints are not included.
   """
-  train: Any = data.train
-  if isinstance(data, paths_lib.PathData):
-    train = train.up_to(config.data.max_path_length)
+  per_epoch = path_training.instances_per_epoch(config, data)
   seconds, before = 0.0, 0.0
   for line in log:
     if line['kind'] == 'train' and line.get('instances_per_second'):
-      instances = 2 * len(train) * (line['epoch'] - before)
+      instances = per_epoch * (line['epoch'] - before)
       seconds += instances / line['instances_per_second']
       before = line['epoch']
   return seconds

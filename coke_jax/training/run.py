@@ -162,7 +162,7 @@ def _train_and_evaluate(
   shapes = parameters.param_shapes(setup.model)
   print(
     f'{parameters.count_parameters(shapes) / 1e6:.2f} million parameters on '
-    f'{parallel.describe_devices()}; {len(setup.training_set.queries):,} '
+    f'{parallel.describe_devices()}; {setup.training_set.num_rows:,} '
     f'rows an epoch, {setup.num_steps:,} steps of '
     f'{setup.config.train.batch_size} rows; work folder {files.folder}'
   )

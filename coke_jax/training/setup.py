@@ -9,7 +9,7 @@ import optax
 
 from coke_jax import config as config_lib
 from coke_jax import hosts, parallel, tasks
-from coke_jax.data import batches
+from coke_jax.data import batches, fresh_walks
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.evaluate import ranker as ranker_lib
@@ -50,7 +50,7 @@ class Setup:
     self.model = tasks.build_model(config, vocabulary, task.max_length)
     self.placement = tasks.build_placement(config, self.model)
     self.training_set = build_training_set(
-      config, task.training_queries(), vocabulary
+      config, task.training_queries(), vocabulary, task.walks
     )
     self.steps_per_epoch = self.training_set.steps_per_epoch
     self.num_steps = self.steps(config.train.num_epochs)
@@ -218,6 +218,7 @@ def build_training_set(
   config: ml_collections.ConfigDict,
   queries: queries_lib.Queries,
   vocabulary: vocabulary_lib.Vocabulary,
+  walks: fresh_walks.FreshWalks | None = None,
 ) -> batches.TrainingSet:
   """Builds the training set. `config.train.rows` states what its rows are.
 
@@ -225,6 +226,7 @@ def build_training_set(
     config: valid settings.
     queries: the training queries, each with a single answer.
     vocabulary: the labels of the data set.
+    walks: the source of more queries for each epoch. Default: none.
 
   Returns:
     The training set.
@@ -249,4 +251,5 @@ def build_training_set(
     parallel.own_rows(settings.batch_size)
     if hosts.num_processes() > 1
     else None,
+    walks,
   )

@@ -184,7 +184,7 @@ def time_training(
     'seconds_per_step': epoch / sum(stopwatch.batches.values()),
     'seconds_per_epoch': epoch,
     'epochs_per_hour': 3600 / epoch,
-    'rows_per_second': len(steps.training_set.queries) / epoch,
+    'rows_per_second': steps.training_set.num_rows / epoch,
     'instances_per_second': steps.training_set.num_instances / epoch,
     'compile_seconds': stopwatch.compile_seconds,
     'steps': steps.num_steps,
@@ -194,7 +194,7 @@ def time_training(
 def by_length(
   training_set: batches_lib.TrainingSet,
 ) -> dict[int, batches_lib.TrainingSet]:
-  """Splits a training set by sequence length."""
+  """Splits a training set by sequence length. Leaves out new walks."""
   queries = training_set.queries
   lengths = (queries.tokens != training_set.pad_id).sum(axis=1)
   found = sorted(set(lengths.tolist()))
@@ -205,6 +205,7 @@ def by_length(
       training_set,
       queries=queries.take(lengths == length),
       chunk_size=1,
+      walks=None,
     )
     for length in found
   }

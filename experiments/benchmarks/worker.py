@@ -65,7 +65,7 @@ class Training:
       'steps': self._steps,
       'epoch': {
         'instances': training_set.num_instances,
-        'queries': len(training_set.queries),
+        'queries': training_set.num_rows,
         'batches': batches,
         'flops': setting.batch_size
         * sum(

@@ -18,7 +18,7 @@ import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import tasks
+from coke_jax import path_training, tasks
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.model import parameters
 from coke_jax.storage import json_files
@@ -207,10 +207,13 @@ def _make_record(
   run: settings.Run, workdir: workdir_lib.Workdir, sittings: Sittings
 ) -> Record:
   """Returns everything that tables show about a finished training."""
-  task = tasks.make_task(run.config, workdir.data())
+  data = workdir.data()
+  task = tasks.make_task(run.config, data)
   lines = [line for line in workdir.metrics().read() if line['kind'] == 'train']
   epochs = lines[-1]['epoch']
-  instances, seconds = _training_time(len(task.training_queries()), lines)
+  instances, seconds = _training_time(
+    path_training.instances_per_epoch(run.config, data), lines
+  )
   results = json_files.read_json(workdir.folder / 'results.json')
   trained = sittings.entries[-1]
   return {

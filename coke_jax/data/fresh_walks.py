@@ -1,0 +1,88 @@
+"""Training queries from random walks that are sampled anew in every epoch.
+
+A file of paths contains a random sample of all paths. In long trainings, a
+model learns this sample by heart: for example, that one of many people with the
+same nationality is the answer. Walks that are sampled in every epoch prevent
+this. They also allow any number of walks for each training edge.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from coke_jax.data import paths as paths_lib
+from coke_jax.data import queries as queries_lib
+from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.data import walk_edges
+
+
+def num_batches(per_epoch: int, longest: int, batch_size: int) -> int:
+  """Returns the number of batches of each length in an epoch.
+
+  All walks of a batch have the same length, from 2 to `longest` relations. All
+  lengths have the same number of full batches.
+
+  Args:
+    per_epoch: minimum number of walks in an epoch.
+    longest: maximum number of relations in a walk, at least 2.
+    batch_size: number of walks in a batch.
+  """
+  return -(-per_epoch // (batch_size * (longest - 1)))
+
+
+def num_walks(per_epoch: int, longest: int, batch_size: int) -> int:
+  """Returns the number of walks in an epoch. See `num_batches`."""
+  if not per_epoch:
+    return 0
+  return (
+    num_batches(per_epoch, longest, batch_size) * batch_size * (longest - 1)
+  )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FreshWalks:
+  """A source of training queries with 2 to `longest` relations.
+
+  Attributes:
+    edges: the training edges, in both directions.
+    vocabulary: the vocabulary of the token ids.
+    longest: maximum number of relations in a walk, at least 2.
+    per_epoch: minimum number of walks in an epoch.
+    side: the masked side of all walks, `head` or `tail`. With `both`, it is the
+      tail in the first half of a batch, and the head in the second half.
+  """
+
+  edges: walk_edges.WalkEdges
+  vocabulary: vocabulary_lib.Vocabulary
+  longest: int
+  per_epoch: int
+  side: str = 'both'
+
+  def sample(
+    self, relations: int, size: int, generator: np.random.Generator
+  ) -> queries_lib.Queries:
+    """Samples the queries of a batch.
+
+    Args:
+      relations: k, the number of relations of each walk.
+      size: B, the number of walks.
+      generator: the random number generator.
+
+    Returns:
+      B queries with k + 2 tokens and one answer each.
+    """
+    walks = self.edges.walk(
+      np.full(size, relations), generator, longest=relations
+    )
+    num_tails = {'tail': size, 'head': 0, 'both': size - size // 2}[self.side]
+    order = np.arange(size)
+    return queries_lib.concatenate(
+      [
+        paths_lib.queries_from_paths(
+          walks.take(order[:num_tails]), self.vocabulary, side='tail'
+        ),
+        paths_lib.queries_from_paths(
+          walks.take(order[num_tails:]), self.vocabulary, side='head'
+        ),
+      ]
+    )
