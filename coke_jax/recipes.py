@@ -111,11 +111,14 @@ def paths() -> ml_collections.ConfigDict:
 
   The model has no blocks. It compares the entities with the complex product of
   the known entity and all relations of the path. It is trained with Adagrad and
-  with the N3 penalty on the entities.
+  with the N3 penalty on the entities. Every relation needs an inverse. For long
+  trainings, set `train.walks_per_epoch`.
   """
   config = factorization()
   model, train = config.model, config.train
   model.composition_stddev = 1.0
+  model.relation_directions = False
+  model.invert_head_queries = True
   train.num_epochs = 2.0
   train.learning_rate = 0.2
   train.learning_rate_decay = 'none'

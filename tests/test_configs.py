@@ -73,9 +73,13 @@ def test_config(name):
   assert config.data.name == dataset
   # The config for users' own graphs is tested with the sizes of CoDEx-S.
   published = benchmarks.BENCHMARKS['CoDEx-S' if dataset == 'mine' else dataset]
-  relations = published.relations * (2 if config.data.kind == 'walks' else 1)
+  relations = [f'r{index}' for index in range(published.relations)]
+  if config.data.kind == 'paths':  # Half of the relations are inverses.
+    relations = relations[::2]
+  if config.data.kind != 'triples':
+    relations += [f'**{label}' for label in relations]
   labels = vocabulary.Vocabulary(
-    ('entity',) * published.entities, ('relation',) * relations
+    ('entity',) * published.entities, tuple(relations)
   )
   coke = tasks.build_model(config, labels, config.data.max_path_length + 2)
   shapes = jax.eval_shape(lambda: parameters.init_params(coke, 0))

@@ -129,6 +129,22 @@ def test_training_steps(exported, model, train):
   check(exported, ['dot_general', 'while'])
 
 
+def test_walks_and_inverse_queries(exported):
+  data = small.random_paths()
+  config = small.config(
+    data={'name': 'walks', 'kind': 'walks', 'max_path_length': 3},
+    model={'composition': 'complex', 'invert_head_queries': True},
+    train={'batch_size': 8, 'rows': 'query', 'walks_per_epoch': 16},
+  )
+  setup = setup_lib.Setup(config, tasks.make_task(config, data))
+  setup.train_step(
+    parallel.replicate(setup.init_state()),
+    list(setup.training_set.epoch(0))[:1],
+    parameters.dropout_key(0),
+  )
+  check(exported, ['dot_general', 'gather'])
+
+
 def test_ranking(exported):
   config, graph = small.config(model=TWO_BLOCKS), small.random_graph()
   coke = tasks.build_model(config, graph.vocabulary)

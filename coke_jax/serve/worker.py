@@ -110,7 +110,8 @@ class Worker:
     with self._changed:
       if len(self._jobs) >= self._limits.waiting_jobs or self._stopping:
         raise limits_lib.BusyError(
-          f'{len(self._jobs)} long requests are waiting: try again later'
+          f'too many long requests are waiting ({len(self._jobs)}): '
+          'try again later'
         )
       self._jobs.append((job, deadline, future))
       self._changed.notify()

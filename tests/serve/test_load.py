@@ -146,7 +146,7 @@ def test_long_requests_that_wait_are_limited(running):
     statuses = sorted(one.result().status for one in both)
   assert statuses == [200, 503]
   assert refused.result().json() == {
-    'error': '1 long requests are waiting: try again later'
+    'error': 'too many long requests are waiting (1): try again later'
   }
   assert refused.result().headers['Retry-After'] == '1'
 
