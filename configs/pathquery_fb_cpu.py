@@ -22,5 +22,8 @@ def get_config() -> ml_collections.ConfigDict:
   config.data.name = 'PathQueryFB'
   config.data.kind = 'paths'
   config.data.max_path_length = 5
-  config.train.num_epochs = 1.0
+  config.model.hidden_size = 512
+  config.train.walks_per_epoch = 400_000
+  config.train.num_epochs = 36.0
+  config.train.validate_every_epochs = 6.0
   return config

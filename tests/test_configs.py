@@ -30,7 +30,7 @@ CONFIGS = {
   'own_graph': ('mine', 1.09),
   'own_large_graph': ('mine', 0.57),
   'pathquery_fb': ('PathQueryFB', 22.52),
-  'pathquery_fb_cpu': ('PathQueryFB', 19.31),
+  'pathquery_fb_cpu': ('PathQueryFB', 38.54),
   'pathquery_wn': ('PathQueryWN', 13.14),
   'pathquery_wn_cpu': ('PathQueryWN', 9.93),
   'umls': ('UMLS', 2.44),

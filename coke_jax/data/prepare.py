@@ -1,6 +1,7 @@
 """Prepares a graph: reads triples of any format, splits them, finds leaks."""
 
 import dataclasses
+import inspect
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -171,9 +172,10 @@ def prepare(
     )
   fields = {field.name for field in dataclasses.fields(options_lib.Options)}
   if unknown := set(options) - fields:
+    known = fields.union(inspect.signature(prepare).parameters) - {'options'}
     raise TypeError(
-      f'unknown options of prepare: {", ".join(sorted(unknown))}: expected '
-      f'only {", ".join(sorted(fields))}'
+      f'unknown arguments of prepare: {", ".join(sorted(unknown))}: expected '
+      f'only {", ".join(sorted(known))}'
     )
   chosen = options_lib.Options(columns=_columns(columns), **options)
   shares = splitting.Shares(valid_share, test_share, seed, keep_together)
