@@ -24,6 +24,8 @@ def get_config() -> ml_collections.ConfigDict:
   config.data.kind = 'paths'
   config.data.max_path_length = 5
   config.model.composition = 'rotation'
+  config.model.relation_directions = True
+  config.model.invert_head_queries = False
   config.train.num_epochs = 1.5
   config.train.learning_rate = 0.1
   config.train.n3_penalty = 0.5
