@@ -145,8 +145,8 @@ def _choice(columns: Sequence[str]) -> str:
   if len(chosen) < 3:
     return ''
   return (
-    '. To choose the columns of head, relation and tail, use for example '
-    f'--columns={",".join(chosen)} (in Python: columns={chosen})'
+    '. To choose the columns of head, relation and tail, use for example coke '
+    f'prepare with --columns={",".join(chosen)} (in Python: columns={chosen})'
   )
 
 
