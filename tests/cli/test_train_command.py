@@ -147,6 +147,10 @@ def test_fields_that_cannot_apply_are_refused(tmp_path, fields, expected):
     with pytest.raises(config_lib.ConfigError) as caught:
       only_read(source, config=config)
     assert expected in str(caught.value)
+  with pytest.raises(config_lib.ConfigError):
+    coke_jax.train(ROWS, config=config)
+  with pytest.raises(config_lib.ConfigError):
+    train(config, data=tmp_path / 'a.nt')
 
 
 def test_a_field_and_an_argument_must_agree(tmp_path):
