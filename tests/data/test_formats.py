@@ -381,3 +381,19 @@ def test_advice_about_labels_names_a_command_that_works(tmp_path):
     coke_jax.prepare(path)
   expected = 'coke prepare with --escape-labels and --output=FOLDER'
   assert expected in str(caught.value)
+
+
+def test_positions_beside_names_that_are_numbers(tmp_path):
+  """Data frames without names are written with the names 0, 1, 2."""
+  path = tmp_path / 'a.csv'
+  path.write_text('0,1,2\na,b,r\nc,a,r\n')
+  relations = {
+    columns: coke_jax.prepare(
+      path, header='yes', columns=columns
+    ).graph.vocabulary.relations
+    for columns in ('1,3,2', '0,2,1', '3,1,2')
+  }
+  assert relations == {'1,3,2': ('r',), '0,2,1': ('r',), '3,1,2': ('a', 'c')}
+  path.write_text('head,tail,relation\na,b,r\n')
+  with pytest.raises(coke_jax.CokeError, match='a column twice'):
+    coke_jax.prepare(path, columns='head,1,tail')
