@@ -1,5 +1,6 @@
 """Trains a model from triples in one call."""
 
+import contextlib
 import os
 import pathlib
 import tempfile
@@ -7,8 +8,7 @@ from typing import Any
 
 import ml_collections
 
-from coke_jax import recipes
-from coke_jax.data import prepare as prepare_lib
+from coke_jax import given_data, recipes
 from coke_jax.predict import load as load_lib
 from coke_jax.predict import model as model_lib
 from coke_jax.training import budget, run
@@ -38,11 +38,13 @@ def train(
     test: triples for the final metrics.
     config: the settings. Default: the recipe for the number of entities, see
       `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
-      enough. `config.data` is ignored.
+      enough. Of `config.data`, only `columns`, `delimiter` and `header` are
+      used. They describe the lines of CSV and TSV files.
     minutes: the time for a new training, as in `run.train_and_evaluate`. If 0,
       the settings determine the number of epochs. Default: 0.
     workdir: the work folder. If it contains a run with the same data and
-      settings, that run is continued. Default: a temporary folder, which is
+      settings, that run is continued. If the files of this data are missing,
+      their copy in the folder is used. Default: a temporary folder, which is
       deleted at the end.
     **options: other arguments of `prepare`, such as `columns`, `valid_share`,
       `test_share` and `seed`.
@@ -57,24 +59,32 @@ def train(
   if minutes:
     budget.check_minutes(minutes)
   options = {'progress': True, **options}
-  prepared = prepare_lib.prepare(triples, valid=valid, test=test, **options)
-  graph = prepared.graph
+  if config is not None:
+    config = config.copy_and_resolve_references()
+    config.data.kind = 'triples'
+  graph, files, prepared = given_data.read(
+    triples, valid=valid, test=test, config=config, workdir=workdir, **options
+  )
+  for note in prepared.notes if prepared else ():
+    print(f'note: {note}')
   slower = None
   if config is None:
     config, slower = recipes.for_counts(
       graph.vocabulary.num_entities, len(graph.train)
     )
-  config = config.copy_and_resolve_references()
-  config.data.kind = 'triples'
   config.data.name = graph.name
-  if workdir is not None:
+  with contextlib.ExitStack() as stack:
+    if workdir is None:
+      folder = stack.enter_context(
+        tempfile.TemporaryDirectory(prefix='coke_jax_')
+      )
+      workdir = pathlib.Path(folder) / 'work'
     run.train_and_evaluate(
-      config, workdir, minutes=minutes, slower=slower, data=graph
+      config,
+      workdir,
+      minutes=minutes,
+      slower=slower,
+      data=graph,
+      data_files=files,
     )
     return load_lib.load(workdir)
-  with tempfile.TemporaryDirectory(prefix='coke_jax_') as folder:
-    work = pathlib.Path(folder) / 'work'
-    run.train_and_evaluate(
-      config, work, minutes=minutes, slower=slower, data=graph
-    )
-    return load_lib.load(work)

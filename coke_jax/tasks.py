@@ -6,7 +6,6 @@ task provides the data set, the training queries and the evaluation protocol.
 
 import logging
 import time
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import jax
@@ -148,7 +147,7 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
   return data
 
 
-def source_digests(config: ml_collections.ConfigDict) -> dict[str, str]:
+def data_sources(config: ml_collections.ConfigDict) -> source_files.Sources:
   """Returns the SHA-256 of each file of a config's data set by its role.
 
   The roles are those of `source_files.find`.
@@ -159,28 +158,34 @@ def source_digests(config: ml_collections.ConfigDict) -> dict[str, str]:
   settings = config.data
   folder = benchmarks.locate(settings.name, settings.dir or None)
   paths = settings.kind == 'paths'
-  return source_files.digests(source_files.find(folder, paths=paths))
+  files = source_files.find(folder, paths=paths)
+  return source_files.Sources(source_files.digests(files))
 
 
 def source_changes(
-  config: ml_collections.ConfigDict, expected: Mapping[str, str]
+  config: ml_collections.ConfigDict, sources: source_files.Sources
 ) -> list[str]:
-  """Describes the files of a config's data set that have changed.
+  """Describes the files of a run's data that have changed.
 
   Args:
-    config: the settings.
-    expected: the result of `source_digests` when the run was started.
+    config: the settings of the run. They name the folder of the files, unless
+      `sources` contains their paths.
+    sources: the files when the run was started.
 
   Returns:
     One line for each changed file. The list is empty if a file is missing or
     unreadable.
   """
+  if not sources.digests:
+    return []
+  if sources.paths:
+    return source_files.changes_of_paths(sources)
   settings = config.data
   return source_files.changes(
     settings.name,
     settings.dir or None,
     paths=settings.kind == 'paths',
-    expected=expected,
+    expected=sources.digests,
   )
 
 

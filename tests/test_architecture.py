@@ -15,7 +15,7 @@ LEVELS = (
   {'cli'},
   {'serve', 'fit', 'cross_audit', 'report'},
   {'plots', 'training', 'predict'},
-  {'tasks'},
+  {'tasks', 'given_data'},
   {'storage', 'evaluate', 'recipes', 'builtin_configs', 'path_training'},
   {'shards'},
   {'data', 'parallel', 'config', 'compilation_cache'},

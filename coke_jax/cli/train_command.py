@@ -2,13 +2,13 @@
 
 import os
 import pathlib
+import shlex
 
 import ml_collections
 
 from coke_jax import config as config_lib
-from coke_jax import hosts, recipes
+from coke_jax import given_data, hosts, recipes
 from coke_jax.cli import arguments, host_flags
-from coke_jax.data import prepare
 from coke_jax.training import budget, run
 
 
@@ -67,26 +67,50 @@ def _train(
     return
   if minutes:
     budget.check_minutes(minutes)
-  prepared = prepare.prepare(data, progress=True)
-  print(prepared.to_text(counts=False))  # The training prints the counts.
-  graph = prepared.graph
+  if config is not None and config.data.kind != 'triples':
+    raise config_lib.ConfigError(
+      f"config.data.kind is {config.data.kind!r}: expected 'triples', because "
+      f'--data={data} is given. {_without_data(data)}'
+    )
+  workdir = workdir or os.path.join('runs', _name(data))
+  graph, files, prepared = given_data.read(
+    data, config=config, workdir=workdir, progress=True
+  )
+  if prepared:
+    print(prepared.to_text(counts=False))  # The training prints the counts.
   slower = None
   if config is None:
     config, slower = recipes.for_counts(
       graph.vocabulary.num_entities, len(graph.train)
     )
-  if config.data.kind != 'triples':
-    raise config_lib.ConfigError(
-      f"config.data.kind is {config.data.kind!r}: expected 'triples', because "
-      '--data is given'
-    )
   config = config.copy_and_resolve_references()
   config.data.name = graph.name
   run.train_and_evaluate(
     config,
-    workdir or os.path.join('runs', pathlib.Path(data).name.split('.')[0]),
+    workdir,
     split=split,
     minutes=minutes,
     slower=slower,
     data=graph,
+    data_files=files,
   )
+
+
+def _without_data(data: str) -> str:
+  """Returns a sentence about training on data with a config for paths."""
+  flags, first = [f'--config.data.name={_name(data)}'], ''
+  if os.path.isdir(data):
+    flags.append(f'--config.data.dir={data}')
+  elif os.path.exists(data):
+    folder = f'data/{_name(data)}'
+    flags.append(f'--config.data.dir={folder}')
+    command = shlex.join(['coke', 'prepare', data, f'--output={folder}'])
+    first = f'first write a folder of splits with `{command}`, then '
+  return (
+    f'To use this config, {first}pass `{shlex.join(flags)}` instead of --data'
+  )
+
+
+def _name(data: str) -> str:
+  """Returns the name of data, without folders and extensions."""
+  return pathlib.Path(data).name.split('.')[0]

@@ -94,7 +94,8 @@ def _order_of_columns(data: arrays.DataSet) -> str:
   )
   return (
     f'{" and ".join(signs)}: expected the order of the columns in '
-    f'data.columns. The first triples were read as\n{sample}'
+    'data.columns of the config, or in --columns of coke prepare (in Python: '
+    f'columns). The first triples were read as\n{sample}'
   )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import logging
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import (
+  label_checks,
   leak_table,
   leaks,
   prepared_files,
@@ -21,6 +23,8 @@ from coke_jax.data import (
 )
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +127,8 @@ def prepare(
   Labels are exact: they are not trimmed, converted or treated as missing
   values. Each row that is left out is counted with its reason. A row that
   cannot be read exactly raises an error, unless `on_bad_line` is 'skip'. Large
-  files are parsed once, see `reading_cache`.
+  files are parsed once, see `reading_cache`. A warning is logged for each sign
+  of a mistake, such as suspicious labels (see `label_checks`).
 
   Args:
     source: the triples, as one of these:
@@ -195,6 +200,10 @@ def prepare(
     words,
     **{split: splits.get(split, empty) for split in graph_lib.SPLITS},
   )
+  for log in sources:
+    text_files.warn_of_line_ends(log.name, log.windows_ends, log.unix_ends)
+  for warning in label_checks.warnings(graph):
+    _logger.warning('%s: %s', graph.name, warning)
   prepared = Prepared(graph, sources, leaks.find(graph), tuple(notes))
   if output is not None:
     prepared.write(output, overwrite=overwrite)

@@ -151,7 +151,7 @@ def _column_notes(logs: list[rows_lib.RowLog]) -> list[str]:
   return [
     f'{log.name}: the columns {", ".join(map(repr, log.assumed_columns))} were '
     'read as head, relation and tail, in this order. For another order, use '
-    '--columns (in Python: columns)'
+    'coke prepare with --columns (in Python: columns)'
     for log in logs
     if log.assumed_columns
   ]
@@ -179,7 +179,8 @@ def _header_notes(
       notes.append(
         f'{log.name}: the labels {", ".join(labels[:-1])} and {labels[-1]} of '
         'the first row occur nowhere else. If the first row contains the names '
-        "of the columns, use --header=yes (in Python: header='yes')"
+        'of the columns, use coke prepare with --header=yes (in Python: '
+        "header='yes')"
       )
   return notes
 
@@ -200,5 +201,5 @@ def _quote_notes(words: vocabulary_lib.Vocabulary) -> list[str]:
   return [
     f'{len(quoted):,} labels start and end with a quote, such as '
     f'{text_files.show_line(quoted[0])}. If the file quotes its fields, use '
-    "--quote='\"' (in Python: quote='\"')"
+    "coke prepare with --quote='\"' (in Python: quote='\"')"
   ]

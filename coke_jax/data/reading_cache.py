@@ -14,7 +14,7 @@ from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
 
 # Version of the cache format. The names of the cache files depend on it.
-_VERSION = 'formats 1'
+_VERSION = 'formats 2'
 
 
 def read(

@@ -5,11 +5,103 @@ the SHA-256 of each original file. When the run is continued, the SHA-256 shows
 whether an original file has changed.
 """
 
+import dataclasses
 import hashlib
+import os
 import pathlib
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from coke_jax.data import benchmarks, compression, deduction, graph, text_files
+
+# In the arrays of `Sources.to_arrays`, the name of a SHA-256 or of a path is
+# one of these prefixes, followed by the role of the file.
+_DIGEST = 'source '
+_PATH = 'path of source '
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+  """The files from which the data of a run were read.
+
+  Attributes:
+    digests: the SHA-256 of each file by role, see `digests`. It is empty if the
+      data were not read from files.
+    paths: the absolute path of each file by role. It is empty if the settings
+      of the run name the folder of the files.
+  """
+
+  digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  def to_arrays(self) -> dict[str, np.ndarray]:
+    """Returns each SHA-256, uint8 [32], and each path, uint8 [bytes]."""
+    saved = {
+      _DIGEST + role: bytes.fromhex(sha256)
+      for role, sha256 in self.digests.items()
+    }
+    saved |= {_PATH + role: os.fsencode(p) for role, p in self.paths.items()}
+    return {
+      name: np.frombuffer(content, dtype=np.uint8)
+      for name, content in saved.items()
+    }
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> Sources:
+  """Restores the sources from the arrays of `Sources.to_arrays`.
+
+  Args:
+    arrays: the arrays by name. Other arrays may be among them.
+  """
+
+  def contents(prefix: str) -> dict[str, bytes]:
+    return {
+      name.removeprefix(prefix): array.tobytes()
+      for name, array in arrays.items()
+      if name.startswith(prefix)
+    }
+
+  return Sources(
+    {role: digest.hex() for role, digest in contents(_DIGEST).items()},
+    {role: os.fsdecode(path) for role, path in contents(_PATH).items()},
+  )
+
+
+def of_files(files: Mapping[str, pathlib.Path]) -> Sources:
+  """Returns the sources of some files by role, with their paths.
+
+  Raises:
+    text_files.DataError: a file cannot be read.
+  """
+  paths = {role: os.path.abspath(path) for role, path in files.items()}
+  return Sources(digests(files), paths)
+
+
+def of_parts(parts: Mapping[str, Any]) -> dict[str, pathlib.Path]:
+  """Returns the files that contain some data by role.
+
+  Args:
+    parts: the file or the data in memory of each split, as for `reading.read`.
+
+  Returns:
+    The file of each split and, for the files of OpenKE, those of the labels.
+    The dict is empty if a part is in memory, a pipe or a device.
+  """
+  files: dict[str, pathlib.Path] = {}
+  for split, data in parts.items():
+    if not isinstance(data, str | os.PathLike):
+      return {}
+    path = pathlib.Path(data)
+    if not path.is_file() or os.path.abspath(path).startswith('/dev/'):
+      return {}
+    files[split] = path
+    for role in ('entity', 'relation'):
+      labels = path.with_name(f'{role}2id.txt')
+      if path.name.endswith('2id.txt') and labels.is_file():
+        files[f'{role} labels'] = labels
+  return files
 
 
 def find(folder: pathlib.Path, *, paths: bool) -> dict[str, pathlib.Path]:
@@ -72,13 +164,49 @@ def changes(
   """
   try:
     located = benchmarks.locate(name, folder, download=False)
-    files = find(located, paths=paths)
-    found = digests(files)
+    return compare(find(located, paths=paths), Sources(expected))
   except text_files.DataError:
     return []
-  return [
-    f'{files[role]}: has changed: its SHA-256 is {found[role]}, expected '
-    f'{expected[role]}'
-    for role in files
-    if role in expected and found[role] != expected[role]
-  ]
+
+
+def changes_of_paths(sources: Sources) -> list[str]:
+  """Does the same as `changes` for the files in `sources.paths`."""
+  files = {role: pathlib.Path(path) for role, path in sources.paths.items()}
+  try:
+    return compare(files, sources)
+  except text_files.DataError:
+    return []
+
+
+def compare(files: Mapping[str, pathlib.Path], sources: Sources) -> list[str]:
+  """Describes the files that differ from those of a run.
+
+  Args:
+    files: each file by role.
+    sources: the files of the run.
+
+  Returns:
+    One line for each file with another SHA-256: its path, its SHA-256 and the
+    expected SHA-256.
+
+  Raises:
+    text_files.DataError: a file cannot be read.
+  """
+  found = digests(files)
+  lines = []
+  for role, path in files.items():
+    expected = sources.digests.get(role, found[role])
+    if found[role] == expected:
+      continue
+    old = sources.paths.get(role, '')
+    if old in ('', os.path.abspath(path)):
+      lines.append(
+        f'{path}: has changed: its SHA-256 is {found[role]}, expected '
+        f'{expected}'
+      )
+    else:
+      lines.append(
+        f'{path}: its SHA-256 is {found[role]}, expected {expected}, that of '
+        f'{old}'
+      )
+  return lines

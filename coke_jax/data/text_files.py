@@ -211,7 +211,19 @@ def read_stream(
     raise DataError(
       f'{name}: cannot be read after line {number}: {error}'
     ) from error
-  if warn and windows and unix:
+  if warn:
+    warn_of_line_ends(name, windows, unix)
+
+
+def warn_of_line_ends(name: str, windows: int, unix: int) -> None:
+  """Logs a warning if a file has both kinds of line ends.
+
+  Args:
+    name: the name of the file.
+    windows: number of lines that end with CR LF.
+    unix: number of lines that end with LF only.
+  """
+  if windows and unix:
     _logger.warning(
       '%s: %d lines end with CR LF and %d lines with LF: both are line ends, '
       'and not part of a label',

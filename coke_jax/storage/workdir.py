@@ -17,7 +17,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import ml_collections
@@ -25,7 +25,7 @@ import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import hosts, version
-from coke_jax.data import arrays, atomic_files, user_paths
+from coke_jax.data import arrays, atomic_files, source_files, user_paths
 from coke_jax.shards import placement as placement_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import (
@@ -38,9 +38,6 @@ from coke_jax.storage import (
 )
 
 FORMAT = 2  # Format of the folder. No other format can be read.
-# data.npz contains the checksums of the files that were read. The name of a
-# checksum is this prefix, followed by the role of the file.
-_SOURCE = 'source '
 
 WorkdirError = json_files.WorkdirError
 
@@ -98,14 +95,14 @@ class Workdir:
     self,
     config: ml_collections.ConfigDict,
     data: arrays.DataSet,
-    sources: Mapping[str, str] | None = None,
+    sources: source_files.Sources | None = None,
   ) -> None:
     """Writes the settings, labels and splits of a new run.
 
     Args:
       config: valid settings.
       data: the data set to train on.
-      sources: SHA-256 of each data file by role, see `tasks.source_digests`.
+      sources: the files from which the data were read. Default: no files.
 
     Raises:
       WorkdirError: the folder contains a run, or checkpoints without settings.
@@ -132,9 +129,8 @@ class Workdir:
     saved = {
       **arrays.to_arrays(data),
       **run_checksums.of_run(settings, data.vocabulary),
+      **(sources or source_files.Sources()).to_arrays(),
     }
-    for role, sha256 in (sources or {}).items():
-      saved[_SOURCE + role] = run_checksums.to_bytes(sha256)
     with (
       atomic_files.whole_file(self.folder / 'data.npz') as path,
       path.open('wb') as out,
@@ -172,7 +168,7 @@ class Workdir:
     """Reads the data set of the run. Errors are those of `data_and_sources`."""
     return self.data_and_sources()[0]
 
-  def data_and_sources(self) -> tuple[arrays.DataSet, dict[str, str]]:
+  def data_and_sources(self) -> tuple[arrays.DataSet, source_files.Sources]:
     """Reads the data set of the run and the `sources` given to `create`.
 
     Raises:
@@ -198,11 +194,7 @@ class Workdir:
           f'{changed}: was changed or belongs to another run: expected the '
           f'file that was written together with {path.name}'
         )
-    return data, {
-      key.removeprefix(_SOURCE): digest.tobytes().hex()
-      for key, digest in saved.items()
-      if key.startswith(_SOURCE)
-    }
+    return data, source_files.from_arrays(saved)
 
   def checkpoints(
     self, *, writing: bool, placement: placement_lib.Placement | None = None

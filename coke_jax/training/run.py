@@ -3,7 +3,9 @@
 import contextlib
 import logging
 import os
+import pathlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,7 +14,7 @@ import numpy as np
 
 from coke_jax import compilation_cache, hosts, parallel, tasks
 from coke_jax import config as config_lib
-from coke_jax.data import arrays, graph
+from coke_jax.data import arrays, graph, source_files
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import ensemble, parameters
 from coke_jax.storage import workdir as workdir_lib
@@ -28,6 +30,7 @@ def train_and_evaluate(
   minutes: float = 0.0,
   slower: ml_collections.ConfigDict | None = None,
   data: arrays.DataSet | None = None,
+  data_files: Mapping[str, pathlib.Path] | None = None,
 ) -> dict[str, Any] | None:
   """Trains in a work folder, then ranks a split with the best checkpoint.
 
@@ -49,6 +52,8 @@ def train_and_evaluate(
     slower: settings that are used instead of `config` if `minutes` is long
       enough for them, see `budget.choose`.
     data: the data set. Default: it is read from the files of `config.data`.
+    data_files: the files from which `data` was read, by role, see
+      `source_files.of_parts`. Default: it was not read from files.
 
   Returns:
     The results of the split, which are also written to `results.json` (test) or
@@ -68,7 +73,7 @@ def train_and_evaluate(
   if minutes:
     budget.check_minutes(minutes)
   files = workdir_lib.Workdir(workdir)
-  exists, sources = False, {}
+  exists, sources = False, source_files.Sources()
   with contextlib.ExitStack() as stack:
     if hosts.is_main():
       assert config is not None
@@ -83,12 +88,13 @@ def train_and_evaluate(
             'minutes only applies to a new run'
           )
         stack.enter_context(files.locked())
-        data = _data_of_run(config, files, data)
+        data = _data_of_run(config, files, data, data_files or {})
       elif data is None:
         data = tasks.read_data(config)
-        sources = tasks.source_digests(config)
+        sources = tasks.data_sources(config)
       else:
         print(data.summary())
+        sources = source_files.of_files(data_files or {})
     config, data = shared_input.share(config, data)
     compilation_cache.use(config.compilation_cache_dir)
     if minutes and not hosts.broadcast(exists):
@@ -216,6 +222,7 @@ def _data_of_run(
   config: ml_collections.ConfigDict,
   files: workdir_lib.Workdir,
   data: arrays.DataSet | None,
+  data_files: Mapping[str, pathlib.Path],
 ) -> arrays.DataSet:
   """Reads the data of an existing run and checks that it can continue.
 
@@ -223,16 +230,23 @@ def _data_of_run(
     config: the settings, which must be those of the run.
     files: the work folder.
     data: if it is given, it must equal the data of the run.
+    data_files: the files from which `data` was read, by role.
   """
   files.check_config(config)
   saved, sources = files.data_and_sources()
-  if data is not None and not arrays.equal(data, saved):
-    raise workdir_lib.WorkdirError(
-      f'{files.folder}: the run here was started with other data: expected '
-      'the same labels and triples in the same order. To train on other data, '
-      'choose another workdir'
-    )
-  changed = tasks.source_changes(config, sources) if sources else []
+  if data is None:
+    changed = tasks.source_changes(config, sources)
+  elif arrays.equal(data, saved):
+    changed = []  # The change of a file, if any, did not affect the triples.
+  else:
+    changed = source_files.compare(data_files, sources)
+    if not changed:
+      raise workdir_lib.WorkdirError(
+        f'{files.folder}: the run here was started with other data: expected '
+        'the same labels and triples in the same order, and the same way to '
+        'read and split them (in Python: the same seed and other arguments). '
+        'Nothing was changed. To train on other data, choose another workdir'
+      )
   if changed:
     raise workdir_lib.WorkdirError(
       f'{files.folder}: the run here was started with other data:\n  '

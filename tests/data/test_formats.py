@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+import coke_jax
 from coke_jax.data import text_files
 from coke_jax.data.formats import options, readers, rows
 
@@ -341,3 +342,58 @@ def test_arrays_have_no_column_names(folder, line, changes, part):
   message = error_of(path, **{'columns': ('1', '2', '3'), **changes})
   assert part in message
   assert 'column names' not in message
+
+
+def test_triples_of_a_set_are_sorted():
+  """The order of a set of texts differs between processes."""
+  triples = {(f'e{i}', 'r', i % 5) for i in range(40)}
+  for data in (triples, frozenset(triples)):
+    source = readers.open_source(data, options.Options())
+    assert [tuple(row) for _, row in source.rows] == sorted(triples, key=repr)
+
+
+def test_column_names_in_the_first_row_of_an_iterable():
+  rows = [
+    ['head', 'tail', 'relation'],
+    *(['a', f'b{i}', 'r'] for i in range(9)),
+  ]
+  (note,) = coke_jax.prepare(rows).notes
+  assert note.startswith("triples: the labels 'tail', 'head' and 'relation'")
+  assert "header='yes'" in note
+  assert coke_jax.prepare(iter(rows), header='no').notes == ()
+  assert coke_jax.prepare(rows[1:]).notes == ()
+  for data in (iter(rows), np.array(rows)):
+    prepared = coke_jax.prepare(data, header='yes')
+    assert prepared.notes == ()
+    assert prepared.graph.vocabulary.relations == ('r',)
+    assert prepared.sources[0].header == ('head', 'tail', 'relation')
+  rows[0] = ['person', 'friend', 'knows']
+  prepared = coke_jax.prepare(
+    rows, header='yes', columns=['person', 'knows', 'friend']
+  )
+  assert prepared.graph.vocabulary.relations == ('r',)
+
+
+def test_advice_about_labels_names_a_command_that_works(tmp_path):
+  path = tmp_path / 'a.csv'
+  path.write_text('"a\nb",r,c\n')
+  with pytest.raises(coke_jax.CokeError) as caught:
+    coke_jax.prepare(path)
+  expected = 'coke prepare with --escape-labels and --output=FOLDER'
+  assert expected in str(caught.value)
+
+
+def test_positions_beside_names_that_are_numbers(tmp_path):
+  """Data frames without names are written with the names 0, 1, 2."""
+  path = tmp_path / 'a.csv'
+  path.write_text('0,1,2\na,b,r\nc,a,r\n')
+  relations = {
+    columns: coke_jax.prepare(
+      path, header='yes', columns=columns
+    ).graph.vocabulary.relations
+    for columns in ('1,3,2', '0,2,1', '3,1,2')
+  }
+  assert relations == {'1,3,2': ('r',), '0,2,1': ('r',), '3,1,2': ('a', 'c')}
+  path.write_text('head,tail,relation\na,b,r\n')
+  with pytest.raises(coke_jax.CokeError, match='a column twice'):
+    coke_jax.prepare(path, columns='head,1,tail')

@@ -6,7 +6,14 @@ import pytest
 import small
 
 from coke_jax import tasks
-from coke_jax.data import label_checks, text_files, triple_files
+from coke_jax.data import (
+  label_checks,
+  prepare,
+  reading_cache,
+  text_files,
+  triple_files,
+)
+from coke_jax.data.formats import options as formats_options
 
 PEOPLE = [f'person {i}' for i in range(10)]
 TRIPLES = [
@@ -103,3 +110,66 @@ def test_a_missing_split_file_names_similar_files(tmp_path):
     message = str(caught.value)
     assert [name for name in sorted(names) if name in message] == similar
     assert ('may be empty' in message) == (split != 'train')
+
+
+SIGNS = ("'?' is the label of an entity", '10 of 10 relations are also')
+
+
+@pytest.mark.parametrize('kind', ['folder', 'file', 'triples', 'config'])
+def test_every_way_to_read_data_gives_each_warning_once(tmp_path, caplog, kind):
+  rows = [(head, tail, relation) for head, relation, tail in TRIPLES]
+  rows.append(('?', 'person 1', 'knows'))
+  small.write_splits(tmp_path, train=rows)
+  (tmp_path / 'valid.txt').write_bytes(
+    b'person 1\tperson 2\tknows\nperson 2\tperson 3\tknows\r\n'
+  )
+  with (tmp_path / 'train.txt').open('ab') as file:
+    file.write(b'person 1\tperson 2\tfears\r\n')
+  if kind == 'config':
+    tasks.read_data(small.config(data={'dir': str(tmp_path)}))
+  else:
+    sources = {
+      'folder': tmp_path,
+      'file': tmp_path / 'train.txt',
+      'triples': rows,
+    }
+    prepare.prepare(sources[kind])
+  for sign in SIGNS:
+    assert caplog.text.count(sign) == 1
+  ends = ['train.txt'] * (kind != 'triples')
+  ends += ['valid.txt'] * (kind in ('folder', 'config'))
+  for name in ends:
+    assert caplog.text.count(f'{name}: 1 lines end with CR LF and ') == 1
+  assert caplog.text.count('lines end with') == len(ends)
+
+
+@pytest.mark.parametrize('name', ['a.csv', 'a.tsv', 'train2id.txt'])
+def test_line_ends_of_other_formats(tmp_path, caplog, name):
+  """A line break inside quotes is no line end, and a cache keeps the counts."""
+  text = 'a,r,b,x\r\nc,r,a,"y\ny"\r\nc,r,b,z'
+  options = formats_options.Options(columns=('1', '2', '3'))
+  if name == 'a.tsv':
+    text = text.replace('\ny', '').replace(',', '\t')
+  if name == 'train2id.txt':
+    for word in ('entity', 'relation'):
+      (tmp_path / f'{word}2id.txt').write_text('3\na\t0\nb\t1\nc\t2\n')
+    text = '3\r\n0 1 0\r\n2 0 0\r\n2 1 0'
+    options = formats_options.Options()
+  path = tmp_path / name
+  for end in ('\r\n', '\n'):
+    path.write_bytes((text + end).encode())
+    for _ in range(2):
+      caplog.clear()
+      found = reading_cache.read(
+        {'train': path},
+        options,
+        'drop',
+        cache_folder=tmp_path / 'cache',
+        min_bytes=0,
+      )
+      (log,) = found.sources
+      lines = log.windows_ends + log.unix_ends
+      assert log.unix_ends == (end == '\n')
+      assert lines == (4 if name == 'train2id.txt' else 3)
+  prepare.prepare(path, columns=options.columns)
+  assert f'{path}: {lines - 1} lines end with CR LF and 1 ' in caplog.text

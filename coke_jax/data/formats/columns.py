@@ -68,15 +68,27 @@ def by_name(
     names: the name of each column.
     options: the options. If `columns` is empty, the names must include those of
       an entry of FAMILIES, or there must be exactly three columns besides the
-      weight.
+      weight. If all given columns are numbers, and not all of them are names,
+      they are positions, as for a file whose names are 0, 1 and 2.
     place: the place of the names, for error messages.
 
   Raises:
-    text_files.DataError: a column does not exist or is ambiguous.
+    text_files.DataError: a column does not exist, is ambiguous or is given
+      twice, once by name and once by position.
   """
   names = [str(name) for name in names]
-  weight = [_find(options.weight, names, place)] if options.weight else []
-  triple = [_find(column, names, place) for column in options.columns]
+  given = [*options.columns, *filter(None, [options.weight])]
+  by_number = all(map(_is_position, given)) and not set(given) <= set(names)
+  known = list(map(str, range(1, len(names) + 1))) if by_number else names
+  found = [_find(column, known, place) for column in given]
+  if len(set(found)) < len(found):
+    raise text_files.DataError(
+      f'{place}: {", ".join(map(repr, given))} contain a column twice, by name '
+      f'and by position: expected {len(given)} different columns of '
+      f'{", ".join(map(repr, names))}'
+    )
+  triple = found[: len(options.columns)]
+  weight = found[len(options.columns) :]
   family = _family(names)
   if not triple:
     triple = family or [
@@ -145,8 +157,8 @@ def _choice(columns: Sequence[str]) -> str:
   if len(chosen) < 3:
     return ''
   return (
-    '. To choose the columns of head, relation and tail, use for example '
-    f'--columns={",".join(chosen)} (in Python: columns={chosen})'
+    '. To choose the columns of head, relation and tail, use for example coke '
+    f'prepare with --columns={",".join(chosen)} (in Python: columns={chosen})'
   )
 
 

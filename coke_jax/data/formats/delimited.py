@@ -147,9 +147,14 @@ def _split(
 ) -> Iterator[tuple[int, list[str]]]:
   """Yields the number and the fields of each line, without quoting."""
   for number, line in read_lines(path, log):
-    text = line[:-1] if line[-1:] == '\n' else line
-    if text[-1:] == '\r':
-      text = strip_line_end(line)
+    if line.endswith('\r\n'):
+      text = line[:-2]
+      log.windows_ends += 1
+    elif line.endswith('\n'):
+      text = line[:-1]
+      log.unix_ends += 1
+    else:
+      text = line
     yield number, text.split(delimiter) if text else []
 
 
@@ -172,6 +177,8 @@ def _unquote(
     try:
       for fields in reader:
         number = current[0][0]
+        # Inside quotes, a line break is part of a field.
+        log.count_line_end(current[-1][1])
         current.clear()
         yield number, fields
     except csv.Error as error:

@@ -18,9 +18,11 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
   Args:
     data: a pandas or polars data frame, a pyarrow table, a NumPy array with at
       least three columns, or an iterable of triples. A triple is a tuple, a
-      list or an array.
+      list or an array. Triples of a set are sorted, because the order of a set
+      differs between processes.
     options: the options. `columns` contains positions, counted from '1', or
-      the names of the columns, if the data have names.
+      the names of the columns, if the data have names. If `header` is 'yes',
+      the first row of an array or iterable contains these names.
 
   Returns:
     The rows.
@@ -46,6 +48,8 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
     return rows_lib.Source(_sequences(data.tolist(), options, log), log)
   if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
     log = rows_lib.RowLog('triples', skip, ', number ')
+    if isinstance(data, set | frozenset):
+      data = sorted(data, key=repr)
     return rows_lib.Source(_sequences(data, options, log), log)
   raise text_files.DataError(
     f'data of type {type(data).__name__}: expected the path of a file, a data '
@@ -85,10 +89,21 @@ def _sequences(
       'sequence of head, relation and tail'
     )
   width = len(first)
-  selection = columns_lib.by_position(first, options, log.place(1))
+  rows = enumerate(itertools.chain([first], iterator), 1)
+  if options.header == 'yes':
+    log.header = tuple(map(str, first))
+    selection = columns_lib.by_name(first, options, log.place(1))
+    next(rows)
+  else:
+    # No row is left out by default, because it may be a triple of labels that
+    # are also usual names.
+    log.may_have_header = options.header == 'auto' and columns_lib.is_header(
+      first, options_lib.Options()
+    )
+    selection = columns_lib.by_position(first, options, log.place(1))
   log.set_columns(selection)
   positions = selection.positions
-  for number, row in enumerate(itertools.chain([first], iterator), 1):
+  for number, row in rows:
     if _is_row(row) and len(row) == width:
       yield number, [row[position] for position in positions]
     else:

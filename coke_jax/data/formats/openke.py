@@ -112,6 +112,7 @@ def _counted_lines(
   expected = -1
   count = 0
   for number, line in delimited.read_lines(path, log):
+    log.count_line_end(line)
     text = delimited.strip_line_end(line)
     if number == 1:
       stripped = text.strip()

@@ -27,7 +27,7 @@ class Options:
     header: whether the first line of csv and tsv contains the names of the
       columns: 'yes', 'no' or 'auto'. 'auto' means yes if `columns` or `weight`
       contains a name, or if the line contains usual names such as `head`,
-      `relation` and `tail`.
+      `relation` and `tail`. For arrays and iterables, 'auto' means no.
     weight: the column of the weight, as a name or a position. Default: the rows
       have no weight.
     min_weight: rows with a smaller weight are left out.

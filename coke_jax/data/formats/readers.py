@@ -30,9 +30,9 @@ _SHOWN_FILES = 5
 # The keys are extensions of files that cannot be read. The values are the
 # remedies in the error messages.
 _REMEDIES = {
-  '.json': 'if each line is one JSON object or array, use --input-format=jsonl '
-  "(in Python: format='jsonl'). `jq -c '.[]' FILE.json` converts an array to "
-  'such lines',
+  '.json': 'if each line is one JSON object or array, use coke prepare with '
+  "--input-format=jsonl (in Python: format='jsonl'). `jq -c '.[]' FILE.json` "
+  'converts an array to such lines',
   **dict.fromkeys(
     ('.pt', '.pth', '.npy', '.npz', '.pkl', '.pickle', '.mat', '.h5'),
     'load the triples in Python, and pass an array to coke_jax.prepare',
@@ -93,6 +93,21 @@ def open_source(data: Any, options: options_lib.Options) -> rows_lib.Source:
     syntax = extension if extension in rdf.SYNTAXES else '.nt'
     return rdf.read(path, syntax, options)
   return delimited.read(path, format, options)
+
+
+def is_delimited(data: Any, format: str = '') -> bool:
+  """Returns whether data are a CSV or TSV file.
+
+  Args:
+    data: as for `open_source`.
+    format: the format of a file. Default: chosen by the file name.
+
+  Raises:
+    text_files.DataError: the format is unknown.
+  """
+  if not isinstance(data, str | os.PathLike):
+    return False
+  return (format or _format(pathlib.Path(data))) in delimited.DELIMITERS
 
 
 def find_splits(
@@ -162,6 +177,7 @@ def _format(path: pathlib.Path) -> str:
     raise text_files.DataError(
       f'{path}: the format of {extension or "a file without extension"} is '
       f'unknown: expected one of {", ".join(EXTENSIONS)}. To state the format, '
-      "use for example --input-format=tsv (in Python: format='tsv')"
+      'use for example coke prepare with --input-format=tsv (in Python: '
+      "format='tsv')"
     )
   return EXTENSIONS[extension]

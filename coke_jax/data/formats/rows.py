@@ -7,29 +7,16 @@ and weights, and replaces labels by numbers. For a row that cannot be read,
 
 import array
 import dataclasses
-import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from coke_jax import errors, progress_bar
+from coke_jax import progress_bar
 from coke_jax.data import text_files
 from coke_jax.data.formats import columns as columns_lib
 from coke_jax.data.formats import options as options_lib
-
-# With this limit, a line of three labels is shorter than MAX_LINE_BYTES.
-MAX_LABEL_BYTES = text_files.MAX_LINE_BYTES // 4
-_UNWRITABLE = re.compile('[\t\n\r]|^\ufeff')
-_ESCAPED = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\ufeff': '\\ufeff',
-}
-_TO_ESCAPE = re.compile('[\\\\\t\n\r]|^\ufeff')
+from coke_jax.data.formats import values as values_lib
 
 
 @dataclasses.dataclass
@@ -52,6 +39,9 @@ class RowLog:
     may_have_header: True if the option `header` is 'auto' and the first row was
       read as a triple. This row may still contain the names of the columns.
     unquoted: whether quotes around fields were kept as part of the labels.
+    windows_ends: number of rows that end with CR LF. Rows of formats without
+      lines of columns are not counted.
+    unix_ends: number of rows that end with LF only.
   """
 
   name: str
@@ -65,6 +55,8 @@ class RowLog:
   header: tuple[str, ...] = ()
   may_have_header: bool = False
   unquoted: bool = False
+  windows_ends: int = 0
+  unix_ends: int = 0
 
   def place(self, number: int) -> str:
     """Returns the place of a row for messages, such as `graph.csv:12`."""
@@ -74,6 +66,13 @@ class RowLog:
     """Records which columns are read."""
     self.ignored_columns = selection.ignored
     self.assumed_columns = selection.assumed
+
+  def count_line_end(self, line: str) -> None:
+    """Counts the line end of a row."""
+    if line.endswith('\r\n'):
+      self.windows_ends += 1
+    elif line.endswith('\n'):
+      self.unix_ends += 1
 
   def leave_out(self, number: int, reason: str, count: int = 1) -> None:
     """Counts rows that are left out.
@@ -114,7 +113,7 @@ class RowLog:
     """
     if not self.skip:
       raise text_files.DataError(
-        f'{self.place(number)}: {_show(value)}: {detail}'
+        f'{self.place(number)}: {values_lib.show(value)}: {detail}'
       )
     self.leave_out(number, reason)
 
@@ -172,14 +171,16 @@ def collect(
   ):
     log.rows += 1
     try:
-      if options.weight and _weight(row[3]) < options.min_weight:
+      if options.weight and values_lib.to_weight(row[3]) < options.min_weight:
         log.leave_out(number, f'weight below {options.min_weight:g}')
         continue
       try:
         triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
       except (KeyError, TypeError):
         # A label is new, or a value has no hash.
-        labels = [_to_label(value, options.escape_labels) for value in row[:3]]
+        labels = [
+          values_lib.to_label(value, options.escape_labels) for value in row[:3]
+        ]
         ids = [
           index[label]
           for index, label in zip(
@@ -192,105 +193,10 @@ def collect(
           if isinstance(value, str):
             known[value] = new
         triple = ids[0], ids[1], ids[2]
-    except _BadValueError as error:
+    except values_lib.BadValueError as error:
       log.bad(number, tuple(row), error.reason, error.detail)
       continue
     flat.extend(triple)
     numbers.append(number)
   triples = np.array(flat, dtype=np.int32).reshape(-1, 3)
   return triples, np.array(numbers, dtype=np.int64)
-
-
-class _BadValueError(errors.CokeError, ValueError):
-  """An invalid label or weight."""
-
-  def __init__(self, value: Any, reason: str, detail: str):
-    super().__init__(reason)
-    self.reason = reason
-    self.detail = f'{_show(value)} {detail}'
-
-
-def _to_label(value: Any, escape: bool) -> str:
-  """Returns the valid label of a value, or raises an error."""
-  return _check_label(_to_text(value), escape)
-
-
-def _to_text(value: Any) -> str:
-  """Returns a text or an integer as text."""
-  if isinstance(value, str):
-    return str(value)  # The type may be a subclass, such as numpy.str_.
-  if isinstance(value, int | np.integer) and not isinstance(value, bool):
-    return str(int(value))
-  if _is_missing(value):
-    return ''
-  raise _BadValueError(
-    value,
-    f'label of type {type(value).__name__}',
-    f'is a label of type {type(value).__name__}: expected a text or an integer',
-  )
-
-
-def _is_missing(value: Any) -> bool:
-  """Returns whether a value is None, NaN, NaT or `pandas.NA`."""
-  if value is None or type(value).__name__ in ('NAType', 'NaTType'):
-    return True
-  return isinstance(value, float | np.floating) and math.isnan(value)
-
-
-def _check_label(label: str, escape: bool) -> str:
-  """Returns a label, escaped if `escape` is true, or raises an error."""
-  if not label:
-    raise _BadValueError(
-      label,
-      'empty or missing label',
-      'is an empty or missing label: expected a label',
-    )
-  try:
-    size = len(label.encode('utf-8'))
-  except UnicodeEncodeError:
-    raise _BadValueError(
-      label,
-      'label with a lone surrogate',
-      'contains a lone surrogate: expected Unicode text',
-    ) from None
-  if size > MAX_LABEL_BYTES:
-    raise _BadValueError(
-      label,
-      'label too long',
-      f'is a label of {size:,} bytes: expected at most {MAX_LABEL_BYTES:,}',
-    )
-  if escape:
-    return _TO_ESCAPE.sub(lambda match: _ESCAPED[match[0]], label)
-  if _UNWRITABLE.search(label):
-    raise _BadValueError(
-      label,
-      'label with a tab, a line break or a byte-order mark',
-      'contains a tab or a line break, or starts with a byte-order mark, so it '
-      'cannot be written to a file of triples. If tabs separate the columns, '
-      "use --column-delimiter='\\t' (in Python: delimiter='\\t'). Otherwise, "
-      'replace these characters with --escape-labels (in Python: '
-      'escape_labels=True)',
-    )
-  return label
-
-
-def _weight(value: Any) -> float:
-  """Returns a weight as a number."""
-  try:
-    number = math.nan if isinstance(value, bool) else float(value)
-  except (TypeError, ValueError):
-    number = math.nan
-  if math.isnan(number):
-    raise _BadValueError(
-      value, 'weight that is no number', 'is the weight: expected a number'
-    )
-  return number
-
-
-def _show(value: Any) -> str:
-  """Returns a line, a row or a value for an error message."""
-  if isinstance(value, str | bytes):
-    return text_files.show_line(value)
-  text = repr(value)
-  # The repr of some values, such as arrays, is long.
-  return text if len(text) <= 200 else f'{text[:200]}...'
