@@ -300,6 +300,17 @@ def test_files_are_only_overwritten_on_request(tmp_path):
     coke_jax.prepare(ring(), tmp_path, overwrite=True)
 
 
+def test_links_in_the_folder_stay(tmp_path):
+  folder = tmp_path / 'made'
+  coke_jax.prepare(ring(), folder)
+  (folder / 'train.txt').rename(tmp_path / 'elsewhere')
+  (folder / 'train.txt').symlink_to(tmp_path / 'elsewhere')
+  coke_jax.prepare(ring(70), folder, overwrite=True)
+  assert (folder / 'train.txt').is_symlink()
+  read = triple_files.read_graph(folder, 'a', triple_files.TripleFormat())
+  assert sorted(all_labels(read)) == sorted(ring(70))
+
+
 def test_a_failed_write_leaves_no_mixture(tmp_path, monkeypatch):
   """After a failed write, all files are as they were before it."""
   coke_jax.prepare(ring(), tmp_path)
@@ -340,6 +351,16 @@ def test_the_command(tmp_path, capsys):
   }
   assert report['leaks']['given_away']['any'] == {'valid': 0, 'test': 0}
   assert sum(report['triples'].values()) == 90
+
+
+def test_the_report_is_written_through_a_link(tmp_path):
+  (tmp_path / 'mine.txt').write_text('a\tr\tb\n')
+  (tmp_path / 'link').symlink_to('report.json')
+  prepare_command(
+    input=str(tmp_path / 'mine.txt'), report=str(tmp_path / 'link')
+  )
+  assert (tmp_path / 'link').is_symlink()
+  assert json.loads((tmp_path / 'report.json').read_text())['entities'] == 2
 
 
 def test_the_command_without_output_writes_nothing(tmp_path, capsys):
