@@ -1,5 +1,7 @@
 """Tests the readers of data in memory, Parquet, RDF and OpenKE."""
 
+import collections
+
 import hypothesis
 import numpy as np
 import pytest
@@ -33,6 +35,13 @@ def test_integer_labels():
   ]
   assert read(np.array([[1, 2, 3]]))[0] == [('1', '2', '3')]
   assert read(np.array([['1', 'r', '3']]))[0] == [('1', 'r', '3')]
+
+
+def test_named_tuples_are_read_by_name():
+  row = collections.namedtuple('row', ['year', 'tail', 'head', 'relation'])
+  labels, log = read([row(1, 'b', 'a', 'r'), row(2, 'd', 'c', 's')])
+  assert labels == [('a', 'r', 'b'), ('c', 's', 'd')]
+  assert log.ignored_columns == ('year',)
 
 
 @hypothesis.settings(deadline=None)

@@ -56,7 +56,24 @@ def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
     named = filter(None, (*options.columns, options.weight))
     if not all(map(_is_position, named)):
       return True
-  return _family(fields) is not None
+  return usual(fields) is not None
+
+
+def usual(names: Sequence[str]) -> list[int] | None:
+  """Finds the columns with the usual names of head, relation and tail.
+
+  Args:
+    names: the name of each column.
+
+  Returns:
+    The positions of head, relation and tail. None if the names do not include
+    those of an entry of FAMILIES, or include one of them twice.
+  """
+  lower = [str(name).strip().lower() for name in names]
+  for family in FAMILIES:
+    if all(lower.count(name) == 1 for name in family):
+      return [lower.index(name) for name in family]
+  return None
 
 
 def by_name(
@@ -77,7 +94,7 @@ def by_name(
   names = [str(name) for name in names]
   weight = [_find(options.weight, names, place)] if options.weight else []
   triple = [_find(column, names, place) for column in options.columns]
-  family = _family(names)
+  family = usual(names)
   if not triple:
     triple = family or [
       position for position in range(len(names)) if position not in weight
@@ -161,15 +178,6 @@ def _selection(positions: list[int], names: Sequence[str]) -> Selection:
 
 def _is_position(column: str) -> bool:
   return column.isascii() and column.isdecimal()
-
-
-def _family(names: Sequence[str]) -> list[int] | None:
-  """Returns the positions of the usual names of head, relation and tail."""
-  lower = [str(name).strip().lower() for name in names]
-  for family in FAMILIES:
-    if all(lower.count(name) == 1 for name in family):
-      return [lower.index(name) for name in family]
-  return None
 
 
 def _find(column: str, names: Sequence[str], place: str) -> int:

@@ -30,12 +30,12 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
       not exist.
   """
   skip = options.on_bad_line == 'skip'
-  names = _column_names(data)
+  names = column_names(data)
   if names is not None:
     log = rows_lib.RowLog('data frame', skip, ', row ')
     selection = columns_lib.by_name(names, options, 'data frame')
     log.set_columns(selection)
-    values = [_values(data, position) for position in selection.positions]
+    values = [column_values(data, position) for position in selection.positions]
     return rows_lib.Source(enumerate(zip(*values, strict=True), 1), log)
   if isinstance(data, np.ndarray):
     log = rows_lib.RowLog('array', skip, ', row ')
@@ -53,7 +53,7 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
   )
 
 
-def _column_names(data: Any) -> list[str] | None:
+def column_names(data: Any) -> list[str] | None:
   """Returns the column names of a data frame or table, None for other data."""
   if hasattr(data, 'column_names') and hasattr(data, 'column'):
     return list(data.column_names)  # pyarrow
@@ -62,8 +62,13 @@ def _column_names(data: Any) -> list[str] | None:
   return None
 
 
-def _values(data: Any, position: int) -> list[Any]:
-  """Returns the values of a column as Python objects."""
+def column_values(data: Any, position: int) -> list[Any]:
+  """Returns the values of a column of a data frame or table as a list.
+
+  Args:
+    data: the data frame or table, for which `column_names` returns a list.
+    position: the position of the column, counted from 0.
+  """
   if hasattr(data, 'column_names'):
     return list(data.column(position).to_pylist())
   if hasattr(data, 'iloc'):
@@ -85,7 +90,10 @@ def _sequences(
       'sequence of head, relation and tail'
     )
   width = len(first)
-  selection = columns_lib.by_position(first, options, log.place(1))
+  if hasattr(first, '_fields'):  # a named tuple
+    selection = columns_lib.by_name(first._fields, options, log.place(1))
+  else:
+    selection = columns_lib.by_position(first, options, log.place(1))
   log.set_columns(selection)
   positions = selection.positions
   for number, row in enumerate(itertools.chain([first], iterator), 1):
