@@ -10,7 +10,7 @@ import functools
 import logging
 import pathlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from coke_jax import errors, progress_bar
 from coke_jax.data import compression
@@ -226,6 +226,14 @@ def show_line(line: str | bytes) -> str:
   if len(line) > _SHOWN_CHARACTERS:
     return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
   return repr(line)
+
+
+def show_value(value: Any) -> str:
+  """Returns an argument of a wrong type for an error message, with its type."""
+  text = ' '.join(repr(value).split())  # A data frame has several lines.
+  if len(text) > _SHOWN_CHARACTERS:
+    text = f'{text[:_SHOWN_CHARACTERS]}...'
+  return f'{text}, of type {type(value).__name__}'
 
 
 def count_fields(fields: list[str]) -> str:

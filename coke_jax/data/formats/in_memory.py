@@ -44,13 +44,20 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
         f'array has the shape {data.shape}: expected [triples, 3]'
       )
     return rows_lib.Source(_sequences(data.tolist(), options, log), log)
-  if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+  if is_readable(data):
     log = rows_lib.RowLog('triples', skip, ', number ')
     return rows_lib.Source(_sequences(data, options, log), log)
   raise text_files.DataError(
     f'data of type {type(data).__name__}: expected the path of a file, a data '
     'frame, an array or an iterable of triples'
   )
+
+
+def is_readable(data: Any) -> bool:
+  """Returns whether data have a type that `read` accepts."""
+  if column_names(data) is not None or isinstance(data, np.ndarray):
+    return True
+  return isinstance(data, Iterable) and not isinstance(data, str | bytes | dict)
 
 
 def column_names(data: Any) -> list[str] | None:
