@@ -83,7 +83,7 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
   [
     ({'top': 0}, 'top is 0'),
     ({'relations': 'unknown'}, 'unknown'),
-    ({'folds': 1}, 'at least 2 folds'),
+    ({'folds': 1}, 'folds is 1: expected a whole number of at least 2'),
   ],
 )
 def test_mistakes_are_found_before_any_training(trained, options, message):

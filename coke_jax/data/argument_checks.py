@@ -59,5 +59,5 @@ def is_number(value: Any) -> bool:
 
 
 def _error(name: str, value: Any, expected: str) -> text_files.DataError:
-  shown = text_files.show_value(value)
+  shown = repr(value) if is_number(value) else text_files.show_value(value)
   return text_files.DataError(f'{name} is {shown}: expected {expected}')
