@@ -128,5 +128,5 @@ def test_fewer_than_two_folds_are_an_error():
     with pytest.raises(text_files.DataError, match='number of at least 2'):
       folds.assign(triples, np.ones(len(triples), bool), wrong, 0)
   for wrong in (-1, '0'):
-    with pytest.raises(text_files.DataError, match='seed is .* at least 0'):
+    with pytest.raises(text_files.DataError, match=r'seed is .* at least 0'):
       folds.assign(triples, np.ones(len(triples), bool), 2, wrong)

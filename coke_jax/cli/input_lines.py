@@ -3,7 +3,8 @@
 A line contains the labels of one question: `head TAB relation TAB ?` or
 `? TAB relation TAB tail`. Each relation of a path may have its own column, or
 all relations are in one column as in path files:
-`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`.
+`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`. A
+byte-order mark at the start of the input is not part of the first label.
 """
 
 import dataclasses
@@ -145,8 +146,12 @@ class Lines:
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == flags.STANDARD:
       check_open(sys.stdin, 'input')
-      return text_files.read_stream(sys.stdin.buffer, self.name, self._not_text)
-    return text_files.read_lines(pathlib.Path(self.path), self._not_text)
+      return text_files.read_stream(
+        sys.stdin.buffer, self.name, self._not_text, allow_mark=True
+      )
+    return text_files.read_lines(
+      pathlib.Path(self.path), self._not_text, allow_mark=True
+    )
 
   def _not_text(self, error: ValueError) -> None:
     """Counts a line that is not UTF-8 text, and passes its error to `_bad`."""
@@ -171,7 +176,7 @@ class Lines:
     # Do not report bad lines here. They are reported when they are read again.
     bad: list[text_files.DataError] = []
     lines = text_files.read_lines(
-      pathlib.Path(self.path), bad.append, warn=False
+      pathlib.Path(self.path), bad.append, warn=False, allow_mark=True
     )
     try:
       return sum(1 for _ in lines) + len(bad)

@@ -309,6 +309,7 @@ def test_compressed_files_and_line_ends(model, tmp_path):
     'questions.gz': gzip.compress(plain),
     'crlf': plain.replace(b'\n', b'\r\n'),
     'no_end': plain[:-1],
+    'mark': b'\xef\xbb\xbf' + plain,
   }.items():
     assert answer_json(model, write(tmp_path, content, name)) == expected
 
@@ -323,6 +324,10 @@ def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
   printed = capfd.readouterr().out
   answer(model, write(tmp_path, plain), tmp_path / 'answers.tsv', format='tsv')
   assert printed == (tmp_path / 'answers.tsv').read_text()
+  marked = io.BytesIO(b'\xef\xbb\xbf' + plain.encode())
+  monkeypatch.setattr('sys.stdin', types.SimpleNamespace(buffer=marked))
+  assert answer(model, '-', '-', format='tsv')[0] == (2, 0)
+  assert capfd.readouterr().out == printed
   monkeypatch.setattr(
     'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(b'e03\tlikes\n'))
   )
@@ -579,11 +584,12 @@ def read_by_hand(content, known_entities):
 
   Returns:
     The labels of the valid lines, by line number, and the numbers of the
-    invalid lines. None if the file starts with a byte-order mark, because the
-    package must then raise an error.
+    invalid lines. None if the file starts with a byte-order mark of UTF-16,
+    because the package must then raise an error.
   """
-  if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
+  if content.startswith((b'\xff\xfe', b'\xfe\xff')):
     return None
+  content = content.removeprefix(b'\xef\xbb\xbf')
   *raw, last = content.split(b'\n')
   returns = any(line.endswith(b'\r') for line in raw)
   raw = [line.removesuffix(b'\r') for line in raw]
