@@ -26,6 +26,13 @@ from coke_jax.predict import questions
 # similar labels takes time.
 _MAX_HINTS = 20
 
+# Delimiters that an error message suggests, and the flags as typed in a shell.
+_HINTED = {
+  '\t': r"--delimiter='\t'",
+  ',': '--delimiter=,',
+  ';': "--delimiter=';'",
+}
+
 Parsed = TypeVar('Parsed')
 
 
@@ -128,7 +135,8 @@ class Lines:
           try:
             parsed = parse(labels, hints=self.skipped < _MAX_HINTS)
           except questions.QuestionError as error:
-            self._bad(StreamError(f'{self.name}:{number}: {error}'))
+            hint = self._other_delimiter(line)
+            self._bad(StreamError(f'{self.name}:{number}: {error}{hint}'))
             continue
           batch.append((number, labels, parsed))
           if len(batch) == size:
@@ -142,6 +150,15 @@ class Lines:
       bar.update(self.read - bar.n)
     if failure is not None:
       raise failure
+
+  def _other_delimiter(self, line: str) -> str:
+    """Returns a hint if another delimiter divides a line into three columns."""
+    if self.line_format.delimiter in line:
+      return ''
+    for delimiter, typed in _HINTED.items():
+      if line.count(delimiter) == 2:
+        return f'. If {delimiter!r} separates the columns, use {typed}'
+    return ''
 
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == flags.STANDARD:
