@@ -195,6 +195,8 @@ def read_stream(
         )
       if number == 1 and allow_mark and raw.startswith(codecs.BOM_UTF8):
         raw = raw.removeprefix(codecs.BOM_UTF8)
+        if not raw:  # The stream has only the mark.
+          break
       elif number == 1 and raw.startswith(_BYTE_ORDER_MARKS):
         raise DataError(
           f'{name}:1: starts with a byte-order mark: expected plain UTF-8'

@@ -348,6 +348,10 @@ def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
   assert not (tmp_path / 'answers').exists()
 
 
+def test_only_a_mark(model, tmp_path):
+  assert answer_json(model, write(tmp_path, b'\xef\xbb\xbf')) == []
+
+
 def test_empty_input(model, tmp_path):
   path = write(tmp_path, '')
   output = tmp_path / 'answers'
