@@ -17,7 +17,7 @@ import pytest
 
 from coke_jax import config as config_lib
 from coke_jax.data import atomic_files, graph, text_files, vocabulary
-from coke_jax.storage import json_files, metrics_log, workdir
+from coke_jax.storage import format_file, json_files, metrics_log, workdir
 
 GRAPH = graph.KnowledgeGraph(
   'mine',
@@ -455,14 +455,15 @@ class Payload:
     return pathlib.Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize('format_file', [None, {'format': 3, 'coke_jax': '9'}])
-def test_a_folder_of_another_format_is_refused(place, format_file):
+@pytest.mark.parametrize('written', [None, {'format': 3, 'coke_jax': '9'}])
+def test_a_folder_of_another_format_is_refused(place, written):
   path = place.folder / 'format.json'
   path.unlink()
-  if format_file is not None:
-    path.write_text(json.dumps(format_file))
-  number = 1 if format_file is None else 3
-  expected = rf'of format {number} .*expected format {workdir.FORMAT} '
+  if written is not None:
+    path.write_text(json.dumps(written))
+  expected = rf'of format 3 .*expected format {format_file.FORMAT} '
+  if written is None:
+    expected = r'format\.json: is missing: .* incomplete, .* before 0\.2\.0'
   for read in (place.config, place.data):
     with pytest.raises(workdir.WorkdirError, match=expected):
       read()
