@@ -165,6 +165,8 @@ def _unquote(
       current.append(line)
       yield line[1]
 
+  # The limit applies to the whole process, so it is never lowered.
+  csv.field_size_limit(max(csv.field_size_limit(), rows_lib.MAX_LABEL_BYTES))
   while True:
     reader = csv.reader(
       texts(), delimiter=delimiter, quotechar=quote, strict=True
@@ -178,14 +180,20 @@ def _unquote(
       first, *rest = current
       current.clear()
       log.rows += 1
-      log.bad(
-        first[0],
-        strip_line_end(first[1]),
-        'wrong quoting',
+      reason = 'wrong quoting'
+      detail = (
         f'{error}: expected fields separated by {delimiter!r}. A field with a '
         f'special character must be between two {quote!r}. Inside such a '
-        f'field, a quote must be written as {quote * 2!r}',
+        f'field, a quote must be written as {quote * 2!r}'
       )
+      if 'field limit' in str(error):
+        reason = 'field too long'
+        detail = (
+          f'has a field of more than {csv.field_size_limit():,} characters: '
+          f'expected at most that many, and a {quote!r} at the end of each '
+          f'field that starts with {quote!r}'
+        )
+      log.bad(first[0], strip_line_end(first[1]), reason, detail)
       # The next row starts on the next line, even if a quote was not closed.
       numbered = itertools.chain(rest, numbered)
       continue
