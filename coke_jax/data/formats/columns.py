@@ -100,10 +100,13 @@ def by_name(
       position for position in range(len(names)) if position not in weight
     ]
     if len(triple) != 3:
+      typed = names
+      if len(set(names)) < len(names):  # A repeated name chooses no column.
+        typed = [str(number) for number in range(1, len(names) + 1)]
       raise text_files.DataError(
         f'{place}: the columns are {", ".join(map(repr, names))}: expected '
         'columns named head, relation and tail'
-        f'{_choice([names[position] for position in triple])}'
+        f'{_choice([typed[position] for position in triple])}'
       )
   assumed = () if options.columns or family else triple
   return _selection([*triple, *weight], names)._replace(
@@ -187,9 +190,14 @@ def _find(column: str, names: Sequence[str], place: str) -> int:
     return found[0]
   if not found and _is_position(column) and 1 <= int(column) <= len(names):
     return int(column) - 1
+  if found:
+    raise text_files.DataError(
+      f'{place}: more than one column {column!r}: expected positions from 1 to '
+      f'{len(names)}, because the names are {", ".join(map(repr, names))}'
+    )
   near = vocabulary.closest(column, names, 1)
-  hint = f': did you mean {near[0]!r}?' if near and not found else ''
+  hint = f': did you mean {near[0]!r}?' if near else ''
   raise text_files.DataError(
-    f'{place}: {"no" if not found else "more than one"} column {column!r}'
-    f'{hint}: expected one of {", ".join(map(repr, names))}'
+    f'{place}: no column {column!r}{hint}: expected one of '
+    f'{", ".join(map(repr, names))}'
   )

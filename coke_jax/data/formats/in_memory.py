@@ -36,6 +36,11 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
     selection = columns_lib.by_name(names, options, 'data frame')
     log.set_columns(selection)
     values = [column_values(data, position) for position in selection.positions]
+    if not skip:
+      for position, column in zip(
+        selection.positions[:3], values, strict=False
+      ):
+        _check_no_fractions(names[position], column, log)
     return rows_lib.Source(enumerate(zip(*values, strict=True), 1), log)
   if isinstance(data, np.ndarray):
     log = rows_lib.RowLog('array', skip, ', row ')
@@ -51,6 +56,29 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
     f'data of type {type(data).__name__}: expected the path of a file, a data '
     'frame, an array or an iterable of triples'
   )
+
+
+def _check_no_fractions(
+  name: str, column: list[Any], log: rows_lib.RowLog
+) -> None:
+  """Checks that no missing value has turned whole numbers into fractions.
+
+  Raises:
+    text_files.DataError: the column contains fractions and a missing value.
+  """
+  if not column or not isinstance(column[0], float):
+    return
+  missing = [
+    row for row, value in enumerate(column, 1) if rows_lib.is_missing(value)
+  ]
+  if missing and missing[0] > 1:
+    raise text_files.DataError(
+      f'{log.place(1)}: {column[0]!r} is a label of type float: expected a '
+      f'text or an integer. The column {name!r} has a missing value in row '
+      f'{missing[0]}, and pandas then converts whole numbers to float. Leave '
+      'out the rows with missing values, and convert the column with '
+      "astype('Int64')"
+    )
 
 
 def is_readable(data: Any) -> bool:
