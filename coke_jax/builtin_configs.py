@@ -1,13 +1,19 @@
-"""Finds the config files that ship with the package.
+"""Finds the config files that ship with the package, and loads config files.
 
 In a clone, these are the files of `configs/`. An installed package contains
 copies of them in its folder `configs`; see `setup.py`.
 """
 
 import ast
+import os
 import pathlib
+import runpy
 
-from coke_jax.data import vocabulary
+import ml_collections
+
+from coke_jax import config as config_lib
+from coke_jax import errors
+from coke_jax.data import user_paths, vocabulary
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _FOLDERS = (_PACKAGE / 'configs', _PACKAGE.parent / 'configs')
@@ -26,6 +32,44 @@ def folder() -> pathlib.Path:
 def path(name: str) -> pathlib.Path | None:
   """Returns the file of a built-in config, or None for any other name."""
   return folder() / f'{name}.py' if name in names() else None
+
+
+def load(given: str | os.PathLike[str]) -> ml_collections.ConfigDict:
+  """Returns the settings of a built-in config or of a config file.
+
+  Args:
+    given: the name of a built-in config, or the path of a Python file with a
+      function `get_config`.
+
+  Raises:
+    config.ConfigError: there is no such config or file, or the file returns no
+      config.
+    errors.CokeError: the file raised this error.
+  """
+  file = path(str(given)) or user_paths.expand(given, 'config')
+  if not user_paths.is_file(file):
+    near = closest(str(given))
+    hint = f' (did you mean {" or ".join(map(repr, near))}?)' if near else ''
+    raise config_lib.ConfigError(
+      f'config is {str(given)!r}: no such file: expected a file with '
+      f'get_config(), or the name of a built-in config{hint}: '
+      f'{", ".join(names())}'
+    )
+  try:
+    made = runpy.run_path(str(file))['get_config']()
+  except errors.CokeError:
+    raise
+  except Exception as error:  # A config file is a program.
+    raise config_lib.ConfigError(
+      f'{file}: cannot be read: {type(error).__name__}: {error}: expected a '
+      'Python file with a function get_config() without arguments'
+    ) from error
+  if not isinstance(made, ml_collections.ConfigDict):
+    raise config_lib.ConfigError(
+      f'{file}: get_config() returned {type(made).__name__}: expected a '
+      'ConfigDict of ml_collections'
+    )
+  return made
 
 
 def closest(name: str) -> list[str]:

@@ -26,6 +26,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
     ConfigError: a value is not valid. The message lists each such field with
       its value and the expectation.
   """
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise ConfigError(
+      f'config is of type {type(config).__name__}: expected a ConfigDict of '
+      'ml_collections'
+    )
   flat, wrong = flatten(config), []
 
   def expect(field: str, holds: bool, expectation: str) -> None:

@@ -9,7 +9,6 @@ model of the run.
 
 import dataclasses
 import os
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from coke_jax import errors
 from coke_jax.data import folds as folds_lib
 from coke_jax.data import graph as graph_lib
-from coke_jax.data import grouping
+from coke_jax.data import grouping, user_paths
 from coke_jax.predict import load, records
 from coke_jax.predict import model as model_lib
 from coke_jax.predict.jobs import audit as audit_lib
@@ -61,6 +60,7 @@ def audit(
     CrossAuditError: the run is not for link prediction.
     errors.CokeError: an argument is not valid, or a training failed.
   """
+  user_paths.expand(workdir, 'workdir')  # Checks the argument.
   model = load.load(workdir)
   own = judges(model, workdir, folds, seed=seed, folder=folder)
   return model.audit(judges=own, **options)
@@ -110,7 +110,9 @@ def judges(
   fold_of_group[finder.group] = fold_of_fact
   fold_of_line = fold_of_group[finder.find(data.train)[0]]
   name = f'audit_{folds}_folds_seed_{seed}'
-  place = pathlib.Path(folder or files.folder / name)
+  place = files.folder / name
+  if folder is not None:
+    place = user_paths.expand(folder, 'folder')
   for fold in range(folds):
     part = dataclasses.replace(data, train=data.train[fold_of_line != fold])
     trained = place / str(fold)

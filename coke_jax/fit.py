@@ -8,7 +8,9 @@ from typing import Any
 
 import ml_collections
 
-from coke_jax import given_data, recipes
+from coke_jax import builtin_configs, given_data, recipes
+from coke_jax import config as config_lib
+from coke_jax.data import text_files, user_paths
 from coke_jax.predict import load as load_lib
 from coke_jax.predict import model as model_lib
 from coke_jax.training import budget, run
@@ -19,7 +21,7 @@ def train(
   *,
   valid: Any = None,
   test: Any = None,
-  config: ml_collections.ConfigDict | None = None,
+  config: ml_collections.ConfigDict | str | os.PathLike[str] | None = None,
   minutes: float = 0.0,
   workdir: str | os.PathLike[str] | None = None,
   **options: Any,
@@ -36,8 +38,9 @@ def train(
     valid: triples for choosing the best checkpoint. If neither `valid` nor
       `test` is given, the triples are split at random, as in `prepare`.
     test: triples for the final metrics.
-    config: the settings. Default: the recipe for the number of entities, see
-      `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
+    config: the settings, the name of a built-in config such as 'own_graph', or
+      the path of a config file. Default: the recipe for the number of entities,
+      see `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
       enough. Of `config.data`, only `columns`, `delimiter` and `header` are
       used. They describe the lines of CSV and TSV files.
     minutes: the time for a new training, as in `run.train_and_evaluate`. If 0,
@@ -55,24 +58,26 @@ def train(
   Raises:
     errors.CokeError: triples, settings or the work folder are unsuitable, or
       training diverged. The message states what was expected.
+    TypeError: `workdir` is not a path, or an argument is unknown.
   """
-  if minutes:
+  if not isinstance(minutes, int | float) or minutes:
     budget.check_minutes(minutes)
+  if workdir is not None:
+    workdir = user_paths.expand(workdir, 'workdir')
+  settings = None if config is None else _settings(config)
   options = {'progress': True, **options}
-  if config is not None:
-    config = config.copy_and_resolve_references()
-    config.data.kind = 'triples'
   graph, files, prepared = given_data.read(
-    triples, valid=valid, test=test, config=config, workdir=workdir, **options
+    triples, valid=valid, test=test, config=settings, workdir=workdir, **options
   )
   for note in prepared.notes if prepared else ():
     print(f'note: {note}')
   slower = None
-  if config is None:
-    config, slower = recipes.for_counts(
+  if settings is None:
+    settings, slower = recipes.for_counts(
       graph.vocabulary.num_entities, len(graph.train)
     )
-  config.data.name = graph.name
+  settings = settings.copy_and_resolve_references()
+  settings.data.name = graph.name
   with contextlib.ExitStack() as stack:
     if workdir is None:
       folder = stack.enter_context(
@@ -80,7 +85,7 @@ def train(
       )
       workdir = pathlib.Path(folder) / 'work'
     run.train_and_evaluate(
-      config,
+      settings,
       workdir,
       minutes=minutes,
       slower=slower,
@@ -88,3 +93,24 @@ def train(
       data_files=files,
     )
     return load_lib.load(workdir)
+
+
+def _settings(config: Any) -> ml_collections.ConfigDict:
+  """Returns the checked settings for triples.
+
+  Raises:
+    config.ConfigError: the argument is neither a config nor the name or path of
+      one, or a setting is not valid.
+  """
+  if isinstance(config, str | os.PathLike):
+    config = builtin_configs.load(config)
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise config_lib.ConfigError(
+      f'config is {text_files.show_value(config)}: expected a ConfigDict of '
+      'ml_collections, the name of a built-in config such as '
+      "'own_graph', or the path of a config file"
+    )
+  settings = config.copy_and_resolve_references().to_dict()
+  if isinstance(settings.get('data'), dict):
+    settings['data'] |= {'kind': 'triples', 'max_path_length': 1}
+  return config_lib.from_dict(settings)

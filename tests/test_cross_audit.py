@@ -83,7 +83,7 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
   [
     ({'top': 0}, 'top is 0'),
     ({'relations': 'unknown'}, 'unknown'),
-    ({'folds': 1}, 'at least 2 folds'),
+    ({'folds': 1}, 'folds is 1: expected a whole number of at least 2'),
   ],
 )
 def test_mistakes_are_found_before_any_training(trained, options, message):
@@ -124,5 +124,9 @@ def test_more_folds_than_training_facts_are_an_error():
 
 def test_fewer_than_two_folds_are_an_error():
   triples = small.random_graph().train
-  with pytest.raises(text_files.DataError, match='at least 2 folds'):
-    folds.assign(triples, np.ones(len(triples), bool), 1, 0)
+  for wrong in (1, '3', 2.5, None):
+    with pytest.raises(text_files.DataError, match='number of at least 2'):
+      folds.assign(triples, np.ones(len(triples), bool), wrong, 0)
+  for wrong in (-1, '0'):
+    with pytest.raises(text_files.DataError, match=r'seed is .* at least 0'):
+      folds.assign(triples, np.ones(len(triples), bool), 2, wrong)

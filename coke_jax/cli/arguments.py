@@ -24,6 +24,15 @@ _WORKDIR = re.compile(r'--?workdir(?:=(.*))?', re.DOTALL)
 _DELIMITER = re.compile(
   r'(--?config\.data\.(?:relation_)?delimiter)(?:=(.*))?', re.DOTALL
 )
+# Maps the start of Python's message about a value to the expected type.
+_TYPES = {
+  "('Non-boolean argument": 'True or False',
+  'invalid literal for int()': 'a whole number',
+  'could not convert string to float': 'a number',
+}
+_WRONG_VALUE = re.compile(
+  f'flag --([^=]+)=(.*): ((?:{"|".join(map(re.escape, _TYPES))}).*)', re.DOTALL
+)
 _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
 
 
@@ -94,7 +103,7 @@ def parse_flags(argv: list[str]) -> list[str]:
     _check_config()
     return rest
   except flags.Error as error:
-    text = str(error)
+    text = _wrong_value(str(error)) or str(error)
     if 'Traceback' in text:  # The config file raised an error.
       text = f'{_config_of(argv)}: cannot be read: {text.splitlines()[-1]}'
     if 'config' in text and not any(map(_CONFIG_FILE.match, argv)):
@@ -112,6 +121,22 @@ def parse_flags(argv: list[str]) -> list[str]:
   except Exception as error:  # A config file is a program.
     kind = type(error).__name__
     sys.exit(fail(f'{_config_of(argv)}: cannot be read: {kind}: {error}'))
+
+
+def _wrong_value(text: str) -> str | None:
+  """Returns an error message for the value of a flag with a wrong type.
+
+  Args:
+    text: the message of absl, which contains that of Python.
+  """
+  match = _WRONG_VALUE.match(text)
+  if not match:
+    return None
+  name, value, reason = match.groups()
+  expected = next(text for start, text in _TYPES.items() if start in reason)
+  if name in flags_lib.NAMES:
+    name = name.replace('_', '-')
+  return f'--{name}={value}: expected {expected}'
 
 
 def _config_of(argv: list[str]) -> str:

@@ -3,7 +3,8 @@
 A line contains the labels of one question: `head TAB relation TAB ?` or
 `? TAB relation TAB tail`. Each relation of a path may have its own column, or
 all relations are in one column as in path files:
-`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`.
+`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`. A
+byte-order mark at the start of the input is not part of the first label.
 """
 
 import dataclasses
@@ -24,6 +25,13 @@ from coke_jax.predict import questions
 # Maximum number of bad lines for which similar labels are suggested. Finding
 # similar labels takes time.
 _MAX_HINTS = 20
+
+# Delimiters that an error message suggests, and the flags as typed in a shell.
+_HINTED = {
+  '\t': r"--delimiter='\t'",
+  ',': '--delimiter=,',
+  ';': "--delimiter=';'",
+}
 
 Parsed = TypeVar('Parsed')
 
@@ -127,7 +135,8 @@ class Lines:
           try:
             parsed = parse(labels, hints=self.skipped < _MAX_HINTS)
           except questions.QuestionError as error:
-            self._bad(StreamError(f'{self.name}:{number}: {error}'))
+            hint = self._other_delimiter(line)
+            self._bad(StreamError(f'{self.name}:{number}: {error}{hint}'))
             continue
           batch.append((number, labels, parsed))
           if len(batch) == size:
@@ -142,11 +151,24 @@ class Lines:
     if failure is not None:
       raise failure
 
+  def _other_delimiter(self, line: str) -> str:
+    """Returns a hint if another delimiter divides a line into three columns."""
+    if self.line_format.delimiter in line:
+      return ''
+    for delimiter, typed in _HINTED.items():
+      if line.count(delimiter) == 2:
+        return f'. If {delimiter!r} separates the columns, use {typed}'
+    return ''
+
   def _lines(self) -> Iterator[tuple[int, str]]:
     if self.path == flags.STANDARD:
       check_open(sys.stdin, 'input')
-      return text_files.read_stream(sys.stdin.buffer, self.name, self._not_text)
-    return text_files.read_lines(pathlib.Path(self.path), self._not_text)
+      return text_files.read_stream(
+        sys.stdin.buffer, self.name, self._not_text, allow_mark=True
+      )
+    return text_files.read_lines(
+      pathlib.Path(self.path), self._not_text, allow_mark=True
+    )
 
   def _not_text(self, error: ValueError) -> None:
     """Counts a line that is not UTF-8 text, and passes its error to `_bad`."""
@@ -171,7 +193,7 @@ class Lines:
     # Do not report bad lines here. They are reported when they are read again.
     bad: list[text_files.DataError] = []
     lines = text_files.read_lines(
-      pathlib.Path(self.path), bad.append, warn=False
+      pathlib.Path(self.path), bad.append, warn=False, allow_mark=True
     )
     try:
       return sum(1 for _ in lines) + len(bad)

@@ -111,12 +111,10 @@ def writing(output: str) -> Iterator[IO[str]]:
       input_lines.check_open(sys.stdout, 'output')
       stack.enter_context(streams.naming('standard output'))
       target = os.dup(sys.stdout.fileno())
-    elif input_lines.is_regular(output) or not os.path.exists(output):
+    else:
       target = stack.enter_context(
         atomic_files.whole_file(pathlib.Path(output))
       )
-    else:
-      stack.enter_context(streams.naming(output))
     # Use UTF-8 and LF on every platform.
     yield stack.enter_context(open(target, 'w', encoding='utf-8', newline='\n'))
 

@@ -1,7 +1,8 @@
 """Atomic writing: a file is written completely or not at all.
 
 `whole_file` writes to a temporary file in the folder of the target and renames
-it. `remove_unfinished` deletes the temporary files of killed processes.
+it. A link is followed, and a device or pipe is written directly: neither is
+replaced. `remove_unfinished` deletes the temporary files of killed processes.
 `writing` adds the name of the file to error messages.
 """
 
@@ -10,6 +11,7 @@ import fcntl
 import os
 import pathlib
 import re
+import stat
 import uuid
 from collections.abc import Iterator
 
@@ -31,13 +33,49 @@ def writing(path: pathlib.Path) -> Iterator[None]:
     path: the file or folder that the block writes.
 
   Raises:
-    WriteError: the block raised an OSError, for example because the disk is
-      full.
+    BrokenPipeError: the file is a pipe whose reader has ended.
+    WriteError: the block raised another OSError, for example because the disk
+      is full.
   """
   try:
     yield
+  except BrokenPipeError:
+    raise
   except OSError as error:
     raise WriteError(f'{path}: cannot be written: {error}') from error
+
+
+def follow_links(path: pathlib.Path) -> pathlib.Path:
+  """Returns the path at the end of a chain of symbolic links.
+
+  Links of `/proc` to open files, such as that behind `/dev/stdout`, are not
+  followed, because a file of that name need not exist.
+
+  Args:
+    path: the path. It need not exist.
+
+  Raises:
+    OSError: the links form a loop.
+  """
+  with contextlib.suppress(FileNotFoundError):
+    path.stat()
+  while path.is_symlink() and not _is_open_file(path):
+    path = path.parent / path.readlink()
+  return path
+
+
+def _is_open_file(link: pathlib.Path) -> bool:
+  """Returns whether a link is that of a file descriptor, as in /proc/1/fd."""
+  return os.path.realpath(link.parent).startswith('/proc/')
+
+
+def _can_be_replaced(target: pathlib.Path) -> bool:
+  """Returns whether a new file may replace a path without links."""
+  try:
+    mode = target.stat().st_mode
+  except FileNotFoundError:
+    return not target.is_symlink()
+  return not target.is_symlink() and (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextlib.contextmanager
@@ -49,24 +87,36 @@ def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
   temporary names are unique. If the process is killed, the temporary file
   remains until `remove_unfinished` deletes it.
 
+  If `path` is a symbolic link, its target is replaced, and the link stays. A
+  device or pipe is never replaced: the block writes it directly.
+
   Args:
     path: the file to write. It need not exist.
 
   Yields:
-    The path of the empty temporary file, in the folder of `path`.
+    The path of the empty temporary file, in the folder of the replaced file. Or
+    the path of the device or pipe. The block opens it only once.
 
   Raises:
-    WriteError: the block raised an OSError, or the file cannot be created or
-      renamed.
+    BrokenPipeError: the path is a pipe whose reader has ended.
+    WriteError: the block raised another OSError, or the file cannot be created
+      or renamed.
   """
-  unfinished = path.with_name(f'.{path.name}.{uuid.uuid4().hex}')
+  with writing(path):
+    target = follow_links(path)
+    direct = not _can_be_replaced(target)
+  if direct:
+    with writing(path):
+      yield target
+    return
+  unfinished = target.with_name(f'.{target.name}.{uuid.uuid4().hex}')
   try:
     with writing(path), unfinished.open('xb') as held:
       with contextlib.suppress(OSError):  # Some file systems have no locks.
         fcntl.flock(held, fcntl.LOCK_EX)
       yield unfinished
       os.fsync(held.fileno())
-      unfinished.replace(path)
+      unfinished.replace(target)
   finally:
     # The file does not exist if it was renamed, or could not be created.
     with contextlib.suppress(OSError):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coke_jax.data import splitting, text_files
+from coke_jax.data import argument_checks, splitting, text_files
 
 # Facts with this number are in no fold. Every model is trained with them.
 ALWAYS = -1
@@ -33,14 +33,11 @@ def assign(
     int64 [N], from 0 to folds - 1, or `ALWAYS`.
 
   Raises:
-    text_files.DataError: `folds` is below 2 or above the number of training
-      facts, or `seed` is negative.
+    text_files.DataError: `folds` or `seed` is not a whole number, `folds` is
+      below 2 or above the number of training facts, or `seed` is negative.
   """
-  if folds < 2 or seed < 0:
-    raise text_files.DataError(
-      f'folds is {folds} and seed is {seed}: expected at least 2 folds and a '
-      'seed of at least 0'
-    )
+  argument_checks.check_whole_number('folds', folds, least=2)
+  argument_checks.check_whole_number('seed', seed, least=0)
   if folds > in_train.sum():
     raise text_files.DataError(
       f'folds is {folds}: expected at most {in_train.sum():,}, the number of '

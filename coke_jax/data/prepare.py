@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from coke_jax.data import graph as graph_lib
 from coke_jax.data import (
+  argument_checks,
   label_checks,
   leak_table,
   leaks,
@@ -20,7 +20,9 @@ from coke_jax.data import (
   reading_cache,
   splitting,
   text_files,
+  user_paths,
 )
+from coke_jax.data import graph as graph_lib
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
 
@@ -99,9 +101,15 @@ class Prepared:
       text_files.DataError: the path is a file, or the folder contains a report
         or files of splits that must not be replaced.
       atomic_files.WriteError: a file cannot be written.
+      errors.PathError: the path cannot exist.
+      TypeError: `folder` is not a path.
     """
+    argument_checks.check_truth('overwrite', overwrite)
     prepared_files.write(
-      pathlib.Path(folder), self.graph, self.to_json(), overwrite=overwrite
+      user_paths.expand(folder, 'folder'),
+      self.graph,
+      self.to_json(),
+      overwrite=overwrite,
     )
 
 
@@ -169,7 +177,14 @@ def prepare(
     text_files.DataError: an option is not valid, a source cannot be read, or
       there is no triple for train.
     atomic_files.WriteError: a file cannot be written.
+    errors.PathError: a path cannot exist.
+    TypeError: `output` is not a path, or an argument is unknown.
   """
+  argument_checks.check_text('name', name)
+  for argument, value in (('overwrite', overwrite), ('progress', progress)):
+    argument_checks.check_truth(argument, value)
+  if output is not None:
+    output = user_paths.expand(output, 'output')
   if duplicates not in reading.DUPLICATES:
     raise text_files.DataError(
       f'duplicates is {duplicates!r}: expected one of '
@@ -182,13 +197,13 @@ def prepare(
       f'unknown arguments of prepare: {", ".join(sorted(unknown))}: expected '
       f'only {", ".join(sorted(known))}'
     )
+  if isinstance(options.get('weight'), int):  # a position
+    options['weight'] = str(options['weight'])
   chosen = options_lib.Options(columns=_columns(columns), **options)
   shares = splitting.Shares(valid_share, test_share, seed, keep_together)
   parts = reading.find_parts(source, valid, test, chosen)
   if output is not None:
-    prepared_files.check_folder(
-      pathlib.Path(output), parts.values(), overwrite=overwrite
-    )
+    prepared_files.check_folder(output, parts.values(), overwrite=overwrite)
   words, splits, sources, notes = reading_cache.read(
     parts, chosen, duplicates, progress=progress
   )

@@ -90,7 +90,9 @@ def write(
         )
     path = stack.enter_context(atomic_files.whole_file(folder / REPORT))
     path.write_text(to_text(report), encoding='utf-8')
-    (folder / FILES['train']).unlink(missing_ok=True)
+    train = atomic_files.follow_links(folder / FILES['train'])
+    if train.is_file():
+      train.unlink()
 
 
 def to_text(report: dict[str, Any]) -> str:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coke_jax.data import benchmarks, grouping, text_files
+from coke_jax.data import benchmarks, grouping, text_files, user_paths
 from coke_jax.data import vocabulary as vocabulary_lib
+from coke_jax.data.formats import in_memory, readers
 from coke_jax.data.formats import options as options_lib
-from coke_jax.data.formats import readers
 from coke_jax.data.formats import rows as rows_lib
 
 DUPLICATES = ('drop', 'keep')
@@ -52,11 +52,16 @@ def find_parts(
     text_files.DataError: the source is None; there is no such file, folder or
       data set; the source is a folder without a file of train; or the source is
       a folder, although `valid` or `test` is given.
+    errors.PathError: a path cannot exist.
   """
   if source is None:
     raise text_files.DataError(
       'the source is None: expected triples, such as a file or a data frame'
     )
+  source, valid, test = (
+    _usable_path(name, data)
+    for name, data in (('source', source), ('valid', valid), ('test', test))
+  )
   if isinstance(source, str) and not os.path.exists(source):
     if source not in benchmarks.names():
       raise text_files.DataError(
@@ -74,6 +79,19 @@ def find_parts(
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}
   return {split: data for split, data in given.items() if data is not None}
+
+
+def _usable_path(name: str, data: Any) -> Any:
+  """Checks the type of a source, and replaces `~` at the start of a path."""
+  if not isinstance(data, str | os.PathLike):
+    if data is not None and not in_memory.is_readable(data):
+      raise text_files.DataError(
+        f'{name} is {text_files.show_value(data)}: expected the path of a '
+        'file, a data frame, an array or an iterable of triples'
+      )
+    return data
+  path = user_paths.expand(data, name)
+  return str(path) if os.fspath(data).startswith('~') else data
 
 
 def read(

@@ -37,11 +37,12 @@ class Shares:
       share = getattr(self, name)
       if not isinstance(share, int | float) or not 0 <= share < 1:
         raise text_files.DataError(
-          f'share of {name} is {share!r}: expected at least 0 and less than 1'
+          f'{name}_share is {share!r}: expected a number of at least 0 and '
+          'less than 1'
         )
     if self.valid + self.test >= 1:
       raise text_files.DataError(
-        f'shares of valid and test are {self.valid} and {self.test}: expected '
+        f'valid_share is {self.valid} and test_share is {self.test}: expected '
         'a sum of less than 1, so that triples are left for train'
       )
     if not isinstance(self.seed, int | np.integer) or self.seed < 0:

@@ -6,11 +6,12 @@ The message states the file, the line and the reason. Memory and time are
 proportional to the size of the file, even for a malicious file.
 """
 
+import codecs
 import functools
 import logging
 import pathlib
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from coke_jax import errors, progress_bar
 from coke_jax.data import compression
@@ -24,7 +25,11 @@ _SPLIT_STEMS = {
   'test': ('test',),
 }
 _EXTENSIONS = ('', '.txt', '.tsv')
-_BYTE_ORDER_MARKS = (b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')
+_BYTE_ORDER_MARKS = (
+  codecs.BOM_UTF8,
+  codecs.BOM_UTF16_LE,
+  codecs.BOM_UTF16_BE,
+)
 _SHOWN_FILES = 5  # maximum number of files in an error message
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
@@ -105,6 +110,7 @@ def read_lines(
   on_bad_line: Callable[[DataError], None] | None = None,
   *,
   warn: bool = True,
+  allow_mark: bool = False,
   progress: str = '',
 ) -> Iterator[tuple[int, str]]:
   r"""Yields the numbered lines of a UTF-8 file.
@@ -117,6 +123,7 @@ def read_lines(
     path: the file. It is decompressed if its suffix is .gz, .bz2 or .xz.
     on_bad_line: as in `read_stream`.
     warn: whether a mixture of line ends is reported. Default: True.
+    allow_mark: as in `read_stream`.
     progress: label of a progress bar for files of 16 MiB or more. Default: no
       bar.
 
@@ -125,15 +132,18 @@ def read_lines(
 
   Raises:
     DataError: the file cannot be opened or decompressed, expands too much, is
-      not UTF-8, starts with a byte-order mark, is cut off between the `\r` and
-      the `\n` of a line end, or has a line of more than MAX_LINE_BYTES.
+      not UTF-8, starts with a byte-order mark that is not allowed, is cut off
+      between the `\r` and the `\n` of a line end, or has a line of more than
+      MAX_LINE_BYTES.
   """
   try:
     stream = compression.open_file(path)
   except OSError as error:
     raise DataError(f'{path}: cannot be opened: {error}') from error
   with stream:
-    lines = read_stream(stream, str(path), on_bad_line, warn=warn)
+    lines = read_stream(
+      stream, str(path), on_bad_line, warn=warn, allow_mark=allow_mark
+    )
     size = path.stat().st_size
     if not progress or size < _MIN_BYTES_OF_BAR:
       yield from lines
@@ -153,6 +163,7 @@ def read_stream(
   on_bad_line: Callable[[DataError], None] | None = None,
   *,
   warn: bool = True,
+  allow_mark: bool = False,
 ) -> Iterator[tuple[int, str]]:
   r"""Does the same as `read_lines` for an open byte stream.
 
@@ -163,6 +174,8 @@ def read_stream(
       or is cut off between `\r` and `\n`. The line is then skipped. Default:
       the error is raised.
     warn: as in `read_lines`.
+    allow_mark: whether a byte-order mark of UTF-8 at the start of the stream is
+      left out. Otherwise, it is an error. Default: False.
 
   Yields:
     The line number, counted from 1, and the text without its line end.
@@ -180,7 +193,11 @@ def read_stream(
           f'{name}:{number}: {raw[:_SHOWN_CHARACTERS]!r}... is longer than '
           f'{MAX_LINE_BYTES:,} bytes: expected at most that many'
         )
-      if number == 1 and raw.startswith(_BYTE_ORDER_MARKS):
+      if number == 1 and allow_mark and raw.startswith(codecs.BOM_UTF8):
+        raw = raw.removeprefix(codecs.BOM_UTF8)
+        if not raw:  # The stream has only the mark.
+          break
+      elif number == 1 and raw.startswith(_BYTE_ORDER_MARKS):
         raise DataError(
           f'{name}:1: starts with a byte-order mark: expected plain UTF-8'
         )
@@ -238,6 +255,14 @@ def show_line(line: str | bytes) -> str:
   if len(line) > _SHOWN_CHARACTERS:
     return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
   return repr(line)
+
+
+def show_value(value: Any) -> str:
+  """Returns an argument of a wrong type for an error message, with its type."""
+  text = ' '.join(repr(value).split())  # A data frame has several lines.
+  if len(text) > _SHOWN_CHARACTERS:
+    text = f'{text[:_SHOWN_CHARACTERS]}...'
+  return f'{text}, of type {type(value).__name__}'
 
 
 def count_fields(fields: list[str]) -> str:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from coke_jax.data import arrays
+from coke_jax.data import arrays, user_paths
 from coke_jax.plots import (
   contextual_maps,
   map_plots,
@@ -113,7 +113,9 @@ def draw(
     return [
       path
       for name, figure, numbers in pictures
-      for path in plot_style.save(figure, numbers, pathlib.Path(output), name)
+      for path in plot_style.save(
+        figure, numbers, user_paths.expand(output), name
+      )
     ]
 
 

@@ -70,7 +70,8 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
       names.
   """
   names: dict[str, str] = {}
-  for number, line in text_files.read_lines(user_paths.expand(path)):
+  lines = text_files.read_lines(user_paths.expand(path), allow_mark=True)
+  for number, line in lines:
     fields = line.split('\t')
     if len(fields) != 2 or not all(fields):
       raise text_files.DataError(

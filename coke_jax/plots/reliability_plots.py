@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+from coke_jax.data import user_paths
 from coke_jax.plots import plot_style
 from coke_jax.predict.jobs import calibrate
 
@@ -33,7 +34,7 @@ def draw(
     return plot_style.save(
       figure(bins, split),
       {'split': split, 'bins': [dataclasses.asdict(one) for one in bins]},
-      pathlib.Path(folder),
+      user_paths.expand(folder),
       'reliability',
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from coke_jax import errors
+from coke_jax.data import user_paths
 from coke_jax.predict.jobs import calibrate
 from coke_jax.storage import checksums, json_files
 
@@ -37,7 +38,7 @@ def write(
   Raises:
     atomic_files.WriteError: the file cannot be written.
   """
-  path = pathlib.Path(folder) / NAME
+  path = user_paths.expand(folder) / NAME
   content = {
     'format': FORMAT,
     'parameters_sha256': _checksum(params),
@@ -63,7 +64,7 @@ def read(
   Raises:
     CalibrationError: the file is damaged or has another format.
   """
-  path = pathlib.Path(folder) / NAME
+  path = user_paths.expand(folder) / NAME
   if not path.is_file():
     return None
   content = json_files.read_json(path)

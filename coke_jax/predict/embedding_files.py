@@ -29,7 +29,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from coke_jax.data import atomic_files
+from coke_jax.data import atomic_files, user_paths
 from coke_jax.predict import label_arrays
 
 _COPY_BYTES = 1 << 22
@@ -65,7 +65,7 @@ def write_contextual(
     OSError: the file or folder cannot be written.
     EmbeddingError: a label cannot be written to an .npz file.
   """
-  path = pathlib.Path(path)
+  path = user_paths.expand(path)
   pad = len(labels) - 1
   if path.suffix == '.npz':
     _write_npz(path, batches, labels, layer)
@@ -100,7 +100,7 @@ def write_static(
     OSError: the file or folder cannot be written.
     EmbeddingError: a label cannot be written to an .npz file.
   """
-  path = pathlib.Path(path)
+  path = user_paths.expand(path)
   if path.suffix == '.npz':
     label_arrays.check(labels)
     with (

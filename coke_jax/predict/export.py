@@ -98,6 +98,8 @@ def write(
   params, step = workdir.best_params(parameters.param_shapes(model))
   results = results_lib.read(folder, 'test', step)
   calibration = calibration_files.read(workdir.folder, params)
+  with atomic_files.writing(goal):
+    goal = atomic_files.follow_links(goal)
   unfinished = goal.with_name(f'.{goal.name}.{uuid.uuid4().hex}')
   try:
     with atomic_files.writing(goal):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import ml_collections
 
 from coke_jax import parallel, tasks
+from coke_jax.data import user_paths
 from coke_jax.model import parameters
 from coke_jax.predict import calibration_files, export
 from coke_jax.predict import model as model_lib
@@ -55,6 +56,8 @@ def load(folder: str | os.PathLike[str]) -> model_lib.Model:
     export.ExportError: the folder is a damaged exported model.
     parallel.ForkError: this process was forked from one that uses devices.
     calibration_files.CalibrationError: calibration.json is damaged.
+    errors.PathError: the path cannot exist.
+    TypeError: the argument is not a path.
   """
   return load_with_task(folder).model
 
@@ -73,6 +76,7 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     errors.CokeError: as in `load`.
   """
   parallel.check_process()
+  user_paths.expand(folder, 'folder')  # Checks the argument.
   if export.is_export(folder):
     config, data, params, step = export.read(folder)
     task = tasks.make_task(config, data)

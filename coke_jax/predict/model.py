@@ -108,7 +108,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
         such as `('France', 'borders', '?')`. The first or last label is `?`. A
         question about a path contains several relations. A question for
         relations is `(head, '?', tail)`. Several questions can be in a list,
-        array, data frame or generator.
+        array, data frame or generator. Columns of a data frame with the names
+        `head`, `relation` and `tail`, or other usual names that `prepare`
+        knows, are read by name. Other columns are read in their order.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
@@ -169,7 +171,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     of the test split are computed.
 
     Args:
-      facts: a triple or path of labels without `?`, or a list of these.
+      facts: a triple or path of labels without `?`, or a list or data frame of
+        these, as in `predict`.
       side: the end to predict, `head`, `tail` or `both`.
       splits: the splits whose facts count as known. Facts of train always
         count.
@@ -201,7 +204,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Computes the log-probabilities of the heads or tails of facts.
 
     Args:
-      facts: a triple or path of labels without `?`, or a list of N of these.
+      facts: a triple or path of labels without `?`, or a list or data frame of
+        N of these, as in `predict`.
       side: `tail`, `head`, or `both` for the mean of both log-probabilities.
 
     Returns:
@@ -224,8 +228,9 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Computes contextual embeddings of every position of sequences.
 
     Args:
-      sequences: a triple or path of labels, or a list of N of these. One end
-        may be `?`, which stands for a masked entity.
+      sequences: a triple or path of labels, or a list or data frame of N of
+        these, as in `predict`. One end may be `?`, which stands for a masked
+        entity.
       layer: the number of blocks to apply, 0 to `num_layers`. 0 returns the
         input of the first block. Default: all blocks.
 

@@ -161,9 +161,10 @@ class Parser:
     if not isinstance(labels, Sequence) or not all(
       isinstance(label, str) for label in labels
     ):
+      hint = _integer_hint(labels if isinstance(labels, Sequence) else [labels])
       raise questions.QuestionError(
         f'{validation.short(labels)}: expected a sequence of labels, which are '
-        f"strings, such as ('head', 'relation', {unknown!r})"
+        f"strings, such as ('head', 'relation', {unknown!r}){hint}"
       )
     shown = validation.short_labels(labels)
     if len(labels) < 3:
@@ -213,11 +214,20 @@ class Parser:
       raise questions.QuestionError(f'{shown}: {error.args[0]}') from None
 
 
+def _integer_hint(labels: Sequence[object]) -> str:
+  """Returns a sentence about the first integer among labels, or ''."""
+  for label in labels:
+    if isinstance(label, int | np.integer) and not isinstance(label, bool):
+      return f". An integer of the triples is a text here: use '{label}'"
+  return ''
+
+
 def _find(label: str, find: Callable[[str], int]) -> int:
   """Looks up a label. Raises QuestionError if it is unknown or not a string."""
   if not isinstance(label, str):
     raise questions.QuestionError(
       f'{validation.short(label)}: expected a label, which is a string'
+      f'{_integer_hint([label])}'
     )
   try:
     return find(label)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coke_jax.data import graph
-from coke_jax.predict import questions
+from coke_jax.predict import named_labels, questions
 
 SIDES = ('tail', 'head')
 
@@ -29,13 +29,23 @@ def materialize(given: Any) -> Any:
   """Converts arrays, data frames, series and generators to lists.
 
   Args:
-    given: an argument. The rows of an array or data frame become the items.
+    given: an argument. The rows of an array or data frame become the items. If
+      the columns have the usual names of head, relation and tail, they are read
+      by name, see `named_labels`.
 
   Returns:
     The list. An argument of another kind is returned unchanged.
+
+  Raises:
+    questions.QuestionError: a data frame or row has the columns of head,
+      relation and tail, and another column.
   """
+  given = named_labels.row(given)
   if isinstance(given, Sequence | Mapping | Set):
     return given
+  rows = named_labels.rows(given)
+  if rows is not None:
+    return rows
   if hasattr(given, 'to_numpy'):  # Data frames and series have it.
     given = given.to_numpy()
   if isinstance(given, np.ndarray):

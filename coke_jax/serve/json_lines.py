@@ -5,6 +5,7 @@ clients do not read while they send. A large body is kept in a temporary file.
 """
 
 import asyncio
+import codecs
 import itertools
 import json
 import tempfile
@@ -171,7 +172,12 @@ async def _answers(
 
 
 def _lines(body: IO[bytes], most: int) -> Iterator[bytes]:
-  """Yields the lines of a body. A line is cut off after `most` + 1 bytes."""
+  """Yields the lines of a body. A line is cut off after `most` + 1 bytes.
+
+  A byte-order mark at the start of the body is left out.
+  """
+  if body.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+    body.seek(0)
   while line := body.readline(most + 1):
     rest = line
     while len(rest) == most + 1 and not rest.endswith(b'\n'):

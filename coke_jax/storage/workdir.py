@@ -24,20 +24,19 @@ import ml_collections
 import numpy as np
 
 from coke_jax import config as config_lib
-from coke_jax import hosts, version
+from coke_jax import hosts
 from coke_jax.data import arrays, atomic_files, source_files, user_paths
 from coke_jax.shards import placement as placement_lib
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import (
   checksums,
+  format_file,
   json_files,
   layout,
   metrics_log,
   run_checksums,
   shard_checkpoints,
 )
-
-FORMAT = 2  # Format of the folder. No other format can be read.
 
 WorkdirError = json_files.WorkdirError
 
@@ -118,10 +117,7 @@ class Workdir:
         f'{self.folder}: contains checkpoints but no config.json: nothing was '
         'changed; choose another folder, or move the checkpoints away'
       )
-    json_files.write_json(
-      self.folder / 'format.json',
-      {'format': FORMAT, 'coke_jax': version.__version__},
-    )
+    format_file.write(self.folder)
     json_files.write_vocabulary(
       self.folder / 'vocabulary.json', data.vocabulary
     )
@@ -161,7 +157,9 @@ class Workdir:
       WorkdirError: the settings are missing or damaged, or the folder has
         another format.
     """
-    self._check_format()
+    if self.exists and not (self.folder / checksums.NAME).is_file():
+      # Exported models have a format number of their own.
+      format_file.check(self.folder)
     return json_files.read_config(self.folder / 'config.json')
 
   def data(self) -> arrays.DataSet:
@@ -272,20 +270,3 @@ class Workdir:
   def metrics(self) -> metrics_log.MetricsLog:
     """Returns the log of training and validation, metrics.jsonl."""
     return metrics_log.MetricsLog(self.folder / 'metrics.jsonl')
-
-  def _check_format(self) -> None:
-    """Raises WorkdirError if the folder has another format than FORMAT."""
-    if not self.exists or (self.folder / checksums.NAME).is_file():
-      return  # Exported models have a format number of their own.
-    path = self.folder / 'format.json'
-    found = {'format': 1, 'coke_jax': 'before 0.2.0'}
-    if path.exists():
-      found = json_files.read_json(path)
-    number = found.get('format') if isinstance(found, dict) else found
-    if number != FORMAT:
-      raise WorkdirError(
-        f'{self.folder}: is a work folder of format {number!r} (coke_jax '
-        f'{found.get("coke_jax") if isinstance(found, dict) else "unknown"}): '
-        f'expected format {FORMAT} of coke_jax {version.__version__}; train '
-        'again in another folder'
-      )

@@ -19,7 +19,7 @@ import ml_collections
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.data import batches
+from coke_jax.data import argument_checks, batches, text_files
 from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_step
@@ -166,9 +166,14 @@ def _fit(
 
 def check_minutes(minutes: float) -> None:
   """Raises ConfigError unless a time is a positive number of minutes."""
-  if not 0 < minutes < math.inf:
+  if not argument_checks.is_number(minutes) or not 0 < minutes < math.inf:
+    shown = (
+      f'{minutes:g}'
+      if argument_checks.is_number(minutes)
+      else text_files.show_value(minutes)
+    )
     raise config_lib.ConfigError(
-      f'minutes is {minutes:g}: expected a number above 0'
+      f'minutes is {shown}: expected a number above 0'
     )
 
 

@@ -309,6 +309,7 @@ def test_compressed_files_and_line_ends(model, tmp_path):
     'questions.gz': gzip.compress(plain),
     'crlf': plain.replace(b'\n', b'\r\n'),
     'no_end': plain[:-1],
+    'mark': b'\xef\xbb\xbf' + plain,
   }.items():
     assert answer_json(model, write(tmp_path, content, name)) == expected
 
@@ -323,6 +324,10 @@ def test_standard_input_and_output(model, monkeypatch, tmp_path, capfd):
   printed = capfd.readouterr().out
   answer(model, write(tmp_path, plain), tmp_path / 'answers.tsv', format='tsv')
   assert printed == (tmp_path / 'answers.tsv').read_text()
+  marked = io.BytesIO(b'\xef\xbb\xbf' + plain.encode())
+  monkeypatch.setattr('sys.stdin', types.SimpleNamespace(buffer=marked))
+  assert answer(model, '-', '-', format='tsv')[0] == (2, 0)
+  assert capfd.readouterr().out == printed
   monkeypatch.setattr(
     'sys.stdin', types.SimpleNamespace(buffer=io.BytesIO(b'e03\tlikes\n'))
   )
@@ -341,6 +346,10 @@ def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
       with pytest.raises(input_lines.StreamError, match=f'{name} is closed'):
         answer(model, *arguments)
   assert not (tmp_path / 'answers').exists()
+
+
+def test_only_a_mark(model, tmp_path):
+  assert answer_json(model, write(tmp_path, b'\xef\xbb\xbf')) == []
 
 
 def test_empty_input(model, tmp_path):
@@ -420,6 +429,9 @@ BAD = {
   '"e03"\tlikes\t?': 'unknown entity',
   'e03\tlikes\t?\t': '4 labels, and the last one is empty',
   'e03 likes ?': 'expected an entity',
+  'e03,likes,?': r"in the place of an entity. If ',' .*, use --delimiter=,$",
+  'e03;likes;?': "If ';' separates the columns, use --delimiter=';'$",
+  'e03, e04, likes, ?': 'in the place of an entity$',
   '': 'expected an entity',
   '\t\t': 'label 1 is empty',
   '# comment': 'expected an entity',
@@ -579,11 +591,12 @@ def read_by_hand(content, known_entities):
 
   Returns:
     The labels of the valid lines, by line number, and the numbers of the
-    invalid lines. None if the file starts with a byte-order mark, because the
-    package must then raise an error.
+    invalid lines. None if the file starts with a byte-order mark of UTF-16,
+    because the package must then raise an error.
   """
-  if content.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
+  if content.startswith((b'\xff\xfe', b'\xfe\xff')):
     return None
+  content = content.removeprefix(b'\xef\xbb\xbf')
   *raw, last = content.split(b'\n')
   returns = any(line.endswith(b'\r') for line in raw)
   raw = [line.removesuffix(b'\r') for line in raw]

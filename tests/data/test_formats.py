@@ -198,6 +198,15 @@ def test_weights(folder):
   assert read(path, weight='w')[0] == [('a', 'r', 'b')]
 
 
+def test_labels_of_any_allowed_length(folder):
+  label = 'b' * (1 << 18)
+  for name, text in (
+    ('long.csv', f'a,r,{label}\n'),
+    ('long.tsv', f'a\tr\t{label}\n'),
+  ):
+    assert read(write(folder, name, text))[0] == [('a', 'r', label)]
+
+
 @pytest.mark.parametrize(
   ('text', 'changes', 'parts'),
   [
@@ -223,7 +232,9 @@ def test_weights(folder):
     ('a,r,b'.encode('utf-16'), {}, [':1: ', 'UTF-16']),
     (b'a,r,b\na,r,\xff\n', {}, [':2: ', '0xff', 'column 5', 'not UTF-8']),
     ('a,r,b\rc,r,d\r', {}, [':1: ', 'new-line character']),
-    ('a,r,' + 'b' * 300_000, {}, [':1: ', 'field larger than field limit']),
+    ('a,r,' + 'b' * 300_000, {}, [':1: ', 'of more than 262,144 characters']),
+    ('a,r,"b\n' + 'b\n' * 200_000, {}, [':1: ', 'at the end of each field']),
+    ('a,r,' + 'ß' * 140_000, {}, [':1: ', 'is a label of 280,000 bytes']),
     ('a\tr\t' + 'b' * 300_000, {'format': 'tsv'}, [':1: ', '300,000 bytes']),
     ('a,r,' + 'b' * (1 << 20), {}, [':1: ', 'longer than 1,048,576 bytes']),
   ],

@@ -1,5 +1,7 @@
 """Tests the readers of data in memory, Parquet, RDF and OpenKE."""
 
+import collections
+
 import hypothesis
 import numpy as np
 import pytest
@@ -33,6 +35,13 @@ def test_integer_labels():
   ]
   assert read(np.array([[1, 2, 3]]))[0] == [('1', '2', '3')]
   assert read(np.array([['1', 'r', '3']]))[0] == [('1', 'r', '3')]
+
+
+def test_named_tuples_are_read_by_name():
+  row = collections.namedtuple('row', ['year', 'tail', 'head', 'relation'])
+  labels, log = read([row(1, 'b', 'a', 'r'), row(2, 'd', 'c', 's')])
+  assert labels == [('a', 'r', 'b'), ('c', 's', 'd')]
+  assert log.ignored_columns == ('year',)
 
 
 @hypothesis.settings(deadline=None)
@@ -81,6 +90,20 @@ def test_bad_data_in_memory(data, parts):
     assert part in message
 
 
+def test_repeated_names_of_pandas():
+  pandas = pytest.importorskip('pandas')
+  rows = [('a', 'b', 'r', 'c')]
+  frame = pandas.DataFrame(rows, columns=['head', 'head', 'rel', 'tail'])
+  assert "use for example --columns=1,2,3 (in Python: columns=['1'" in (
+    error_of(frame)
+  )
+  message = error_of(frame, columns=('head', 'rel', 'tail'))
+  assert "more than one column 'head': expected positions from 1 to 4" in (
+    message
+  )
+  assert read(frame, columns=('2', '3', '4'))[0] == [('b', 'r', 'c')]
+
+
 def test_missing_values_of_pandas():
   pandas = pytest.importorskip('pandas')
   frame = pandas.DataFrame(
@@ -91,7 +114,9 @@ def test_missing_values_of_pandas():
   assert labels == [('a', 'r', 'b'), ('d', 'r', 'NA')]
   assert log.left_out == {'empty or missing label': 2}
   frame = pandas.DataFrame({'h': [1, None], 'r': ['r'] * 2, 't': ['b', 'b']})
-  assert 'label of type float' in error_of(frame)
+  message = error_of(frame)
+  assert message.startswith('data frame, row 1: 1.0 is a label of type float')
+  assert "The column 'h' has a missing value in row 2" in message
   frame['h'] = frame['h'].astype('Int64')
   assert error_of(frame).startswith('data frame, row 2: ')
 

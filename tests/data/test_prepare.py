@@ -251,7 +251,7 @@ def test_quoted_labels_are_noted(tmp_path):
     ('{folder}/a.xlsx', {}, 'pass the data frame to coke_jax'),
     ('{folder}/a.csv', {'columns': (1, 2)}, 'expected three different columns'),
     ('{folder}/a.csv', {'columns': 3}, 'columns is 3'),
-    ('{folder}/a.csv', {'valid_share': '0.1'}, "share of valid is '0.1'"),
+    ('{folder}/a.csv', {'valid_share': '0.1'}, "valid_share is '0.1'"),
     ('{folder}/a.csv', {'seed': 1.5}, 'seed is 1.5'),
     (None, {}, 'the source is None'),
     (None, {'valid': [('a', 'r', 'b')]}, 'the source is None'),
@@ -260,7 +260,7 @@ def test_quoted_labels_are_noted(tmp_path):
     ('{folder}/a.csv', {'delimiter': '||'}, "delimiter is '||'"),
     ('{folder}/a.csv', {'quote': 'no'}, "quote is 'no'"),
     ('{folder}/a.csv', {'duplicates': 'no'}, "duplicates is 'no'"),
-    ('{folder}/a.csv', {'test_share': 2}, 'share of test is 2'),
+    ('{folder}/a.csv', {'test_share': 2}, 'test_share is 2'),
     ('{folder}/a.csv', {'header': 'perhaps'}, "header is 'perhaps'"),
     ('{folder}/a.csv', {'min_weight': 0.5}, 'min_weight is 0.5 and weight'),
   ],
@@ -298,6 +298,17 @@ def test_files_are_only_overwritten_on_request(tmp_path):
   (tmp_path / 'dev.tsv').write_text('')
   with pytest.raises(text_files.DataError, match=r'dev\.tsv: exists'):
     coke_jax.prepare(ring(), tmp_path, overwrite=True)
+
+
+def test_links_in_the_folder_stay(tmp_path):
+  folder = tmp_path / 'made'
+  coke_jax.prepare(ring(), folder)
+  (folder / 'train.txt').rename(tmp_path / 'elsewhere')
+  (folder / 'train.txt').symlink_to(tmp_path / 'elsewhere')
+  coke_jax.prepare(ring(70), folder, overwrite=True)
+  assert (folder / 'train.txt').is_symlink()
+  read = triple_files.read_graph(folder, 'a', triple_files.TripleFormat())
+  assert sorted(all_labels(read)) == sorted(ring(70))
 
 
 def test_a_failed_write_leaves_no_mixture(tmp_path, monkeypatch):
@@ -340,6 +351,16 @@ def test_the_command(tmp_path, capsys):
   }
   assert report['leaks']['given_away']['any'] == {'valid': 0, 'test': 0}
   assert sum(report['triples'].values()) == 90
+
+
+def test_the_report_is_written_through_a_link(tmp_path):
+  (tmp_path / 'mine.txt').write_text('a\tr\tb\n')
+  (tmp_path / 'link').symlink_to('report.json')
+  prepare_command(
+    input=str(tmp_path / 'mine.txt'), report=str(tmp_path / 'link')
+  )
+  assert (tmp_path / 'link').is_symlink()
+  assert json.loads((tmp_path / 'report.json').read_text())['entities'] == 2
 
 
 def test_the_command_without_output_writes_nothing(tmp_path, capsys):

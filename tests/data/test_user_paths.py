@@ -1,5 +1,6 @@
 """Tests the expansion of the home folder, and errors for impossible paths."""
 
+import os
 import pathlib
 
 import pytest
@@ -26,6 +27,7 @@ def test_the_home_folder_is_expanded(monkeypatch):
     (NOBODY, 'no such user'),
     (pathlib.Path(NOBODY), 'no such user'),
     ('a\0b', 'contains NUL'),
+    ('a\ud800b', r"contains '\\ud800', which is half of a character"),
     ('x' * 1000, r'too long'),
     ('x/' * 5000, r'too long'),
   ],
@@ -44,6 +46,12 @@ def test_arguments_that_are_no_path(path):
     coke_jax.load(path)
   with pytest.raises(TypeError, match=type(path).__name__):
     workdir.Workdir(path)
+
+
+def test_bytes_that_are_not_text_are_accepted():
+  """Python represents such a byte of a file name by half of a character."""
+  path = os.fsdecode(b'a\xff')
+  assert user_paths.expand(path) == pathlib.Path(path)
 
 
 @pytest.mark.parametrize(

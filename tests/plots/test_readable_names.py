@@ -83,6 +83,8 @@ def test_names_are_read_from_compressed_files(tmp_path):
   path = tmp_path / 'names.txt.xz'
   path.write_bytes(lzma.compress('/m/1\tÅse\n/m/2\tB b\n/m/1\tÅse\n'.encode()))
   assert readable_names.read_names(path) == {'/m/1': 'Åse', '/m/2': 'B b'}
+  (tmp_path / 'names').write_bytes(b'\xef\xbb\xbfa\tb\n')
+  assert readable_names.read_names(tmp_path / 'names') == {'a': 'b'}
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,15 @@ def test_an_empty_folder_is_filled(triples, tmp_path, monkeypatch):
   assert content(tmp_path / 'model') == content(triples[1])
 
 
+def test_a_linked_folder_is_filled(triples, tmp_path):
+  (tmp_path / 'there').mkdir()
+  for name in ('there', 'new'):
+    (tmp_path / f'link to {name}').symlink_to(name)
+    export.write(triples[0], tmp_path / f'link to {name}')
+    assert (tmp_path / f'link to {name}').is_symlink()
+    assert content(tmp_path / name) == content(triples[1])
+
+
 def test_a_target_below_a_file(triples, tmp_path):
   (tmp_path / 'file').write_text('mine')
   with pytest.raises(

@@ -1,6 +1,8 @@
 """Compares the methods of `Model` with plain Python loops over all facts."""
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 
 import jax
 import numpy as np
@@ -379,6 +381,42 @@ def test_questions_in_tables_arrays_and_generators(model):
   for wrong in (np.array(5), np.array('e03'), {'e03': 'likes'}, {*rows}, 5):
     with pytest.raises(coke_jax.QuestionError, match='expected a sequence'):
       model.predict(wrong)
+
+
+def test_columns_with_usual_names_are_read_by_name(model):
+  rows = [('e03', 'likes', 'e04'), ('e05', 'near', 'e06')]
+  ordered = pandas.DataFrame(rows, columns=['head', 'relation', 'tail'])
+  mixed = ordered[['tail', 'head', 'relation']]
+  renamed = mixed.set_axis(['Object', 'subject', 'predicate'], axis=1)
+  given = [
+    mixed,
+    renamed,
+    mixed.to_records(index=False),
+    list(mixed.to_records(index=False)),
+    [row for _, row in mixed.iterrows()],
+    mixed.itertuples(index=False),
+  ]
+  with contextlib.suppress(ImportError):
+    import polars
+
+    given.append(polars.DataFrame(mixed.to_dict('list')))
+  for table in given:
+    listed = list(table) if isinstance(table, Iterator) else table
+    assert model.rank(listed) == model.rank(rows)
+    assert model.score(listed).tolist() == model.score(rows).tolist()
+  assert model.rank(mixed.loc[0]) == model.rank(rows[0])
+  questions = mixed.assign(tail='?')
+  expected = model.predict(
+    [(head, relation, '?') for head, relation, _ in rows]
+  )
+  assert model.predict(questions) == expected
+  # Columns with other names are read in their order.
+  other = ordered.set_axis(['tail', 'relation', 'x'], axis=1)
+  assert model.rank(other) == model.rank(rows)
+  wrong = mixed.assign(year=1999)
+  for ask in (model.predict, model.rank, model.score, model.embed):
+    with pytest.raises(coke_jax.QuestionError, match="has 'year' besides"):
+      ask(wrong)
 
 
 @pytest.mark.parametrize('top', [0, -1, 2.5, '3', None, float('nan')])

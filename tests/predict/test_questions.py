@@ -87,12 +87,20 @@ def test_sides():
     (('A', 'r', 'r', '?'), r"'A' 'r' 'r' '\?': "),
     (('a', 'r', ['?']), 'expected a sequence of labels'),
     ({'a', 'r', '?'}, 'expected a sequence of labels'),
-    (7, '7: expected a sequence of labels'),
+    (7, "7: expected a sequence of labels.* a text here: use '7'$"),
+    (('a', 10, '?'), "expected a sequence .* a text here: use '10'$"),
+    (('a', True, '?'), r"such as \('head', 'relation', '\?'\)$"),
   ],
 )
 def test_refusals(parser, method, labels, expected):
   with pytest.raises(questions.QuestionError, match=expected):
     getattr(parser, method)(labels)
+
+
+def test_an_integer_is_not_a_label(parser):
+  for find in (parser.entity, parser.relation):
+    with pytest.raises(questions.QuestionError, match=r"a text here: use '3'$"):
+      find(np.int64(3))
 
 
 def test_the_question_is_in_the_message(parser):

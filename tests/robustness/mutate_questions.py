@@ -52,7 +52,7 @@ def parse(
   """
   accepted: Lines = {}
   refused = []
-  for number, text, _ in mutations.strict_lines(raw):
+  for number, text, _ in mutations.strict_lines(raw, allow_mark=True):
     labels: list[str] = []
     fields = [] if text is None else text.split(delimiter)
     for column, field in enumerate(fields):

@@ -42,20 +42,29 @@ DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def strict_lines(raw: bytes) -> Iterator[tuple[int, str | None, bool]]:
+def strict_lines(
+  raw: bytes, *, allow_mark: bool = False
+) -> Iterator[tuple[int, str | None, bool]]:
   """Splits a file into lines by the rules of the documentation.
+
+  Args:
+    raw: the content of the file.
+    allow_mark: whether a byte-order mark of UTF-8 is left out. Otherwise, the
+      file cannot be read.
 
   Yields:
     For each line: its number, counted from 1; its text, or None if the line
     breaks a rule; and whether the file cannot be read beyond this line.
   """
-  lines = raw.split(b'\n')
+  without = raw.removeprefix(_MARKS[0]) if allow_mark else raw
+  allowed = without != raw
+  lines = without.split(b'\n')
   ended = [True] * (len(lines) - 1) + [False]
   if not lines[-1]:
     lines, ended = lines[:-1], ended[:-1]
   windows = False  # whether an earlier line ends with CR LF
   for number, (line, has_end) in enumerate(zip(lines, ended, strict=True), 1):
-    marked = number == 1 and line.startswith(_MARKS)
+    marked = number == 1 and line.startswith(_MARKS) and not allowed
     if marked or len(line) + has_end > _MOST_BYTES:
       yield number, None, True
       return

@@ -95,7 +95,7 @@ def test_json_lines_of_any_length_keep_their_numbers(running, extra):
   status, text = send(
     running,
     '/v1/predict/lines',
-    f'{question}\n{padded}[]\n{question}\n',
+    f'\ufeff{question}\n{padded}[]\n{question}\n',
     kind='x-ndjson',
   )
   assert status == 200

@@ -1,11 +1,14 @@
 """Tests the work folder: saving, locking, changed settings and damage."""
 
 import json
+import os
 import pathlib
 import pickle
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import zipfile
 
 import ml_collections
@@ -14,7 +17,7 @@ import pytest
 
 from coke_jax import config as config_lib
 from coke_jax.data import atomic_files, graph, text_files, vocabulary
-from coke_jax.storage import json_files, metrics_log, workdir
+from coke_jax.storage import format_file, json_files, metrics_log, workdir
 
 GRAPH = graph.KnowledgeGraph(
   'mine',
@@ -452,14 +455,15 @@ class Payload:
     return pathlib.Path.touch, (self.path,)
 
 
-@pytest.mark.parametrize('format_file', [None, {'format': 3, 'coke_jax': '9'}])
-def test_a_folder_of_another_format_is_refused(place, format_file):
+@pytest.mark.parametrize('written', [None, {'format': 3, 'coke_jax': '9'}])
+def test_a_folder_of_another_format_is_refused(place, written):
   path = place.folder / 'format.json'
   path.unlink()
-  if format_file is not None:
-    path.write_text(json.dumps(format_file))
-  number = 1 if format_file is None else 3
-  expected = rf'of format {number} .*expected format {workdir.FORMAT} '
+  if written is not None:
+    path.write_text(json.dumps(written))
+  expected = rf'of format 3 .*expected format {format_file.FORMAT} '
+  if written is None:
+    expected = r'format\.json: is missing: .* incomplete, .* before 0\.2\.0'
   for read in (place.config, place.data):
     with pytest.raises(workdir.WorkdirError, match=expected):
       read()
@@ -627,6 +631,74 @@ def test_a_file_is_replaced_whole(tmp_path):
       assert temporary.parent == tmp_path
       temporary.write_text(text)
     assert contents(tmp_path) == {'file': text}
+
+
+def test_a_link_stays_and_its_target_is_replaced(tmp_path):
+  (tmp_path / 'there').mkdir()
+  target = tmp_path / 'there' / 'file'
+  (tmp_path / 'second').symlink_to(pathlib.Path('there', 'file'))
+  (tmp_path / 'first').symlink_to('second')
+  for text in ('one', 'two'):  # The target does not exist at first.
+    with atomic_files.whole_file(tmp_path / 'first') as temporary:
+      assert temporary.parent == target.parent
+      temporary.write_text(text)
+    assert target.read_text() == text
+    assert (tmp_path / 'first').is_symlink()
+    assert (tmp_path / 'second').is_symlink()
+  assert os.listdir(target.parent) == ['file']
+
+
+def test_links_in_a_loop_are_an_error(tmp_path):
+  (tmp_path / 'one').symlink_to('other')
+  (tmp_path / 'other').symlink_to('one')
+  with pytest.raises(atomic_files.WriteError, match='one: cannot be written'):
+    json_files.write_json(tmp_path / 'one', {})
+  assert sorted(os.listdir(tmp_path)) == ['one', 'other']
+
+
+@pytest.mark.parametrize('linked', [False, True])
+def test_a_pipe_is_written_and_not_replaced(tmp_path, linked):
+  pipe = path = tmp_path / 'pipe'
+  os.mkfifo(pipe)
+  if linked:
+    path = tmp_path / 'link'
+    path.symlink_to('pipe')
+  received = []
+  reader = threading.Thread(
+    target=lambda: received.append(pipe.read_text()), daemon=True
+  )
+  reader.start()
+  json_files.write_json(path, {'a': 1})
+  assert pipe.is_fifo()
+  reader.join(timeout=60)
+  assert json.loads(received[0]) == {'a': 1}
+  assert path.is_symlink() == linked
+
+
+def test_a_device_is_written_and_not_replaced(tmp_path):
+  device = tmp_path / 'null'
+  try:
+    os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    device.write_text('')
+  except OSError:
+    pytest.skip('only the superuser can create devices')
+  json_files.write_json(device, {'a': 1})
+  assert device.is_char_device()
+  assert os.listdir(tmp_path) == ['null']
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/fd'), reason='needs /proc')
+def test_an_open_file_is_written_directly(tmp_path):
+  """`/dev/stdout` is such a path, if standard output is a file."""
+  with (tmp_path / 'file').open('w') as opened:
+    path = tmp_path / 'link'
+    path.symlink_to(f'/proc/self/fd/{opened.fileno()}')
+    json_files.write_json(path, {'a': 1})
+    written = os.fstat(opened.fileno())
+    assert os.stat(tmp_path / 'file').st_ino == written.st_ino
+    assert path.is_symlink()
+  assert json.loads((tmp_path / 'file').read_text()) == {'a': 1}
+  assert sorted(os.listdir(tmp_path)) == ['file', 'link']
 
 
 @pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])

@@ -56,7 +56,24 @@ def is_header(fields: Sequence[str], options: options_lib.Options) -> bool:
     named = filter(None, (*options.columns, options.weight))
     if not all(map(_is_position, named)):
       return True
-  return _family(fields) is not None
+  return usual(fields) is not None
+
+
+def usual(names: Sequence[str]) -> list[int] | None:
+  """Finds the columns with the usual names of head, relation and tail.
+
+  Args:
+    names: the name of each column.
+
+  Returns:
+    The positions of head, relation and tail. None if the names do not include
+    those of an entry of FAMILIES, or include one of them twice.
+  """
+  lower = [str(name).strip().lower() for name in names]
+  for family in FAMILIES:
+    if all(lower.count(name) == 1 for name in family):
+      return [lower.index(name) for name in family]
+  return None
 
 
 def by_name(
@@ -89,16 +106,19 @@ def by_name(
     )
   triple = found[: len(options.columns)]
   weight = found[len(options.columns) :]
-  family = _family(names)
+  family = usual(names)
   if not triple:
     triple = family or [
       position for position in range(len(names)) if position not in weight
     ]
     if len(triple) != 3:
+      typed = names
+      if len(set(names)) < len(names):  # A repeated name chooses no column.
+        typed = [str(number) for number in range(1, len(names) + 1)]
       raise text_files.DataError(
         f'{place}: the columns are {", ".join(map(repr, names))}: expected '
         'columns named head, relation and tail'
-        f'{_choice([names[position] for position in triple])}'
+        f'{_choice([typed[position] for position in triple])}'
       )
   assumed = () if options.columns or family else triple
   return _selection([*triple, *weight], names)._replace(
@@ -175,15 +195,6 @@ def _is_position(column: str) -> bool:
   return column.isascii() and column.isdecimal()
 
 
-def _family(names: Sequence[str]) -> list[int] | None:
-  """Returns the positions of the usual names of head, relation and tail."""
-  lower = [str(name).strip().lower() for name in names]
-  for family in FAMILIES:
-    if all(lower.count(name) == 1 for name in family):
-      return [lower.index(name) for name in family]
-  return None
-
-
 def _find(column: str, names: Sequence[str], place: str) -> int:
   """Returns the position of a column given by name or by position."""
   found = [position for position, name in enumerate(names) if name == column]
@@ -191,9 +202,14 @@ def _find(column: str, names: Sequence[str], place: str) -> int:
     return found[0]
   if not found and _is_position(column) and 1 <= int(column) <= len(names):
     return int(column) - 1
+  if found:
+    raise text_files.DataError(
+      f'{place}: more than one column {column!r}: expected positions from 1 to '
+      f'{len(names)}, because the names are {", ".join(map(repr, names))}'
+    )
   near = vocabulary.closest(column, names, 1)
-  hint = f': did you mean {near[0]!r}?' if near and not found else ''
+  hint = f': did you mean {near[0]!r}?' if near else ''
   raise text_files.DataError(
-    f'{place}: {"no" if not found else "more than one"} column {column!r}'
-    f'{hint}: expected one of {", ".join(map(repr, names))}'
+    f'{place}: no column {column!r}{hint}: expected one of '
+    f'{", ".join(map(repr, names))}'
   )

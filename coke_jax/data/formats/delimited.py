@@ -11,6 +11,7 @@ from coke_jax.data import compression, text_files
 from coke_jax.data.formats import columns as columns_lib
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
+from coke_jax.data.formats import values
 
 DELIMITERS = {'csv': ',', 'tsv': '\t'}
 QUOTES = {'csv': '"', 'tsv': 'none'}
@@ -170,6 +171,8 @@ def _unquote(
       current.append(line)
       yield line[1]
 
+  # The limit applies to the whole process, so it is never lowered.
+  csv.field_size_limit(max(csv.field_size_limit(), values.MAX_LABEL_BYTES))
   while True:
     reader = csv.reader(
       texts(), delimiter=delimiter, quotechar=quote, strict=True
@@ -185,14 +188,20 @@ def _unquote(
       first, *rest = current
       current.clear()
       log.rows += 1
-      log.bad(
-        first[0],
-        strip_line_end(first[1]),
-        'wrong quoting',
+      reason = 'wrong quoting'
+      detail = (
         f'{error}: expected fields separated by {delimiter!r}. A field with a '
         f'special character must be between two {quote!r}. Inside such a '
-        f'field, a quote must be written as {quote * 2!r}',
+        f'field, a quote must be written as {quote * 2!r}'
       )
+      if 'field limit' in str(error):
+        reason = 'field too long'
+        detail = (
+          f'has a field of more than {csv.field_size_limit():,} characters: '
+          f'expected at most that many, and a {quote!r} at the end of each '
+          f'field that starts with {quote!r}'
+        )
+      log.bad(first[0], strip_line_end(first[1]), reason, detail)
       # The next row starts on the next line, even if a quote was not closed.
       numbered = itertools.chain(rest, numbered)
       continue

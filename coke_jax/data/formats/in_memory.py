@@ -10,6 +10,7 @@ from coke_jax.data import text_files
 from coke_jax.data.formats import columns as columns_lib
 from coke_jax.data.formats import options as options_lib
 from coke_jax.data.formats import rows as rows_lib
+from coke_jax.data.formats import values as values_lib
 
 
 def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
@@ -32,12 +33,17 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
       not exist.
   """
   skip = options.on_bad_line == 'skip'
-  names = _column_names(data)
+  names = column_names(data)
   if names is not None:
     log = rows_lib.RowLog('data frame', skip, ', row ')
     selection = columns_lib.by_name(names, options, 'data frame')
     log.set_columns(selection)
-    values = [_values(data, position) for position in selection.positions]
+    values = [column_values(data, position) for position in selection.positions]
+    if not skip:
+      for position, column in zip(
+        selection.positions[:3], values, strict=False
+      ):
+        _check_no_fractions(names[position], column, log)
     return rows_lib.Source(enumerate(zip(*values, strict=True), 1), log)
   if isinstance(data, np.ndarray):
     log = rows_lib.RowLog('array', skip, ', row ')
@@ -46,7 +52,7 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
         f'array has the shape {data.shape}: expected [triples, 3]'
       )
     return rows_lib.Source(_sequences(data.tolist(), options, log), log)
-  if isinstance(data, Iterable) and not isinstance(data, str | bytes | dict):
+  if is_readable(data):
     log = rows_lib.RowLog('triples', skip, ', number ')
     if isinstance(data, set | frozenset):
       data = sorted(data, key=repr)
@@ -57,7 +63,37 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
   )
 
 
-def _column_names(data: Any) -> list[str] | None:
+def _check_no_fractions(
+  name: str, column: list[Any], log: rows_lib.RowLog
+) -> None:
+  """Checks that no missing value has turned whole numbers into fractions.
+
+  Raises:
+    text_files.DataError: the column contains fractions and a missing value.
+  """
+  if not column or not isinstance(column[0], float):
+    return
+  missing = [
+    row for row, value in enumerate(column, 1) if values_lib.is_missing(value)
+  ]
+  if missing and missing[0] > 1:
+    raise text_files.DataError(
+      f'{log.place(1)}: {column[0]!r} is a label of type float: expected a '
+      f'text or an integer. The column {name!r} has a missing value in row '
+      f'{missing[0]}, and pandas then converts whole numbers to float. Leave '
+      'out the rows with missing values, and convert the column with '
+      "astype('Int64')"
+    )
+
+
+def is_readable(data: Any) -> bool:
+  """Returns whether data have a type that `read` accepts."""
+  if column_names(data) is not None or isinstance(data, np.ndarray):
+    return True
+  return isinstance(data, Iterable) and not isinstance(data, str | bytes | dict)
+
+
+def column_names(data: Any) -> list[str] | None:
   """Returns the column names of a data frame or table, None for other data."""
   if hasattr(data, 'column_names') and hasattr(data, 'column'):
     return list(data.column_names)  # pyarrow
@@ -66,8 +102,13 @@ def _column_names(data: Any) -> list[str] | None:
   return None
 
 
-def _values(data: Any, position: int) -> list[Any]:
-  """Returns the values of a column as Python objects."""
+def column_values(data: Any, position: int) -> list[Any]:
+  """Returns the values of a column of a data frame or table as a list.
+
+  Args:
+    data: the data frame or table, for which `column_names` returns a list.
+    position: the position of the column, counted from 0.
+  """
   if hasattr(data, 'column_names'):
     return list(data.column(position).to_pylist())
   if hasattr(data, 'iloc'):
@@ -90,7 +131,9 @@ def _sequences(
     )
   width = len(first)
   rows = enumerate(itertools.chain([first], iterator), 1)
-  if options.header == 'yes':
+  if hasattr(first, '_fields'):  # a named tuple
+    selection = columns_lib.by_name(first._fields, options, log.place(1))
+  elif options.header == 'yes':
     log.header = tuple(map(str, first))
     selection = columns_lib.by_name(first, options, log.place(1))
     next(rows)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from coke_jax.data import text_files
+from coke_jax.data import argument_checks, text_files
 
 FORMATS = ('csv', 'tsv', 'jsonl', 'parquet', 'rdf', 'openke')
 HEADERS = ('auto', 'yes', 'no')
@@ -56,6 +56,10 @@ class Options:
   escape_labels: bool = False
 
   def __post_init__(self) -> None:
+    for field in ('delimiter', 'quote', 'weight'):
+      argument_checks.check_text(field, getattr(self, field))
+    argument_checks.check_number('min_weight', self.min_weight)
+    argument_checks.check_truth('escape_labels', self.escape_labels)
     for field, choices in (
       ('format', ('', *FORMATS)),
       ('header', HEADERS),

@@ -51,7 +51,7 @@ def _to_text(value: Any) -> str:
     return str(value)  # The type may be a subclass, such as numpy.str_.
   if isinstance(value, int | np.integer) and not isinstance(value, bool):
     return str(int(value))
-  if _is_missing(value):
+  if is_missing(value):
     return ''
   raise BadValueError(
     value,
@@ -60,7 +60,7 @@ def _to_text(value: Any) -> str:
   )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
   """Returns whether a value is None, NaN, NaT or `pandas.NA`."""
   if value is None or type(value).__name__ in ('NAType', 'NaTType'):
     return True
