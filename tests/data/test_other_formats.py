@@ -94,8 +94,9 @@ def test_repeated_names_of_pandas():
   pandas = pytest.importorskip('pandas')
   rows = [('a', 'b', 'r', 'c')]
   frame = pandas.DataFrame(rows, columns=['head', 'head', 'rel', 'tail'])
-  assert "use for example --columns=1,2,3 (in Python: columns=['1'" in (
-    error_of(frame)
+  assert (
+    "use for example coke prepare with --columns=1,2,3 (in Python: columns=['1'"
+    in (error_of(frame))
   )
   message = error_of(frame, columns=('head', 'rel', 'tail'))
   assert "more than one column 'head': expected positions from 1 to 4" in (
