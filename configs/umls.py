@@ -2,8 +2,8 @@
 
 python -m coke_jax.main --config=configs/umls.py
 
-Trains four models side by side. This takes less than 2 minutes on two CPU cores
-with bfloat16 instructions. Test split: MRR .940, hits@1 .890, hits@10 .999. The
+Trains eight models side by side. This takes 3 to 4 minutes on one CPU core.
+Test split: MRR .950, hits@1 .908, hits@10 .999 (means of three seeds). The
 settings go beyond the paper; see docs/learning.md. The graph is downloaded from
 https://github.com/TimDettmers/ConvE.
 """
@@ -17,9 +17,7 @@ def get_config() -> ml_collections.ConfigDict:
   config = recipes.one_block()
   config.data.name = 'UMLS'
   config.model.dtype = 'bfloat16'
-  config.model.num_members = 4
-  config.model.composition = 'rotation'
+  config.model.num_members = 8
   config.train.num_epochs = 200.0
-  config.train.embedding_learning_rate_factor = 5.0
   config.train.validate_every_epochs = 20.0
   return config

@@ -33,7 +33,7 @@ CONFIGS = {
   'pathquery_fb_cpu': ('PathQueryFB', 38.54),
   'pathquery_wn': ('PathQueryWN', 13.14),
   'pathquery_wn_cpu': ('PathQueryWN', 9.93),
-  'umls': ('UMLS', 2.44),
+  'umls': ('UMLS', 4.89),
   'wikidata5m': ('Wikidata5M', 593.11),
   'wn18': ('WN18', 16.92),
   'wn18rr': ('WN18RR', 16.92),
