@@ -85,18 +85,19 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
       # here, so that it cannot send the signal while there is no handler.
       gc.callbacks[:] = [collected]
       gc.collect()
-      noted.append(watch.received)
       time.sleep(20)
-      noted.append(None)
+      finished.append(watch.received)
 
-  noted: list[int | None] = []
+  finished: list[int | None] = []
   before = list(gc.callbacks)
   try:
     with pytest.raises(interruption.Interruption):
       work()
   finally:
     gc.callbacks[:] = before
-  assert noted == [signal.SIGTERM]
+  # Python swallowed the exception in the callback. On a busy machine, the
+  # repeated signal can arrive before `gc.collect` returns.
+  assert not finished
   assert 'Traceback' not in capfd.readouterr().err
 
 
