@@ -60,7 +60,7 @@ def train(
       training diverged. The message states what was expected.
     TypeError: `workdir` is not a path, or an argument is unknown.
   """
-  if not isinstance(minutes, int | float) or minutes:
+  if minutes != 0:
     budget.check_minutes(minutes)
   if workdir is not None:
     workdir = user_paths.expand(workdir, 'workdir')
@@ -76,7 +76,6 @@ def train(
     settings, slower = recipes.for_counts(
       graph.vocabulary.num_entities, len(graph.train)
     )
-  settings = settings.copy_and_resolve_references()
   settings.data.name = graph.name
   with contextlib.ExitStack() as stack:
     if workdir is None:

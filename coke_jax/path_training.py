@@ -39,7 +39,7 @@ def make_walks(
     data.vocabulary,
     config.data.max_path_length,
     number,
-    'tail' if config.model.invert_head_queries else 'both',
+    both_sides=not config.model.invert_head_queries,
   )
 
 

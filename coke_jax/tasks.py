@@ -83,8 +83,7 @@ def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
 
   Raises:
     config.ConfigError: `train.choose_by` names a relation that is not in the
-      valid split, or
-      `path_training.make_walks` fails.
+      valid split, or `path_training.make_walks` fails.
   """
   if isinstance(data, paths_lib.PathData):
     return path_queries.PathQueries(

@@ -21,13 +21,13 @@ for the facts with its highest scores. Needs `pip install '.[peers,plots]'`.
 import argparse
 import json
 import pathlib
-import runpy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 import coke_jax
+from coke_jax import builtin_configs
 from coke_jax.data import graph as graph_lib
 from coke_jax.training import run
 
@@ -198,7 +198,7 @@ def main() -> None:
   parser.add_argument('--minutes', type=float, default=5.0, help='for the peer')
   arguments = parser.parse_args()
   if arguments.config:
-    config = runpy.run_path(arguments.config)['get_config']()
+    config = builtin_configs.load(arguments.config)
     run.train_and_evaluate(config, arguments.workdir)
   model = coke_jax.load(arguments.workdir)
   print(json.dumps(measure(model, arguments.numbers, arguments.any_type)))

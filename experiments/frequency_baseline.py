@@ -12,14 +12,13 @@ and metrics are those of the models.
 import argparse
 import json
 import pathlib
-import runpy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from coke_jax import builtin_configs, tasks
 from coke_jax import config as config_lib
-from coke_jax import tasks
 from coke_jax.data import graph as graph_lib
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
@@ -105,9 +104,10 @@ def main() -> None:
   parser.add_argument('--data-dir', default='', help='replaces data.dir')
   parser.add_argument('--out', help='a JSON file for the results')
   arguments = parser.parse_args()
-  if not pathlib.Path(arguments.config).is_file():
-    parser.error(f'--config={arguments.config}: no such file')
-  config = runpy.run_path(arguments.config)['get_config']()
+  try:
+    config = builtin_configs.load(arguments.config)
+  except config_lib.ConfigError as error:
+    parser.error(str(error))
   config.data.dir = arguments.data_dir or config.data.dir
   config_lib.validate(config)
   task = tasks.make_task(config, tasks.read_data(config))

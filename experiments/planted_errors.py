@@ -20,14 +20,13 @@ finished trainings, they are not repeated.
 import argparse
 import json
 import pathlib
-import runpy
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 import coke_jax
-from coke_jax import cross_audit, tasks
+from coke_jax import builtin_configs, cross_audit, tasks
 from coke_jax.data import graph as graph_lib
 from coke_jax.predict.jobs import audit
 from coke_jax.training import run
@@ -99,7 +98,7 @@ def main() -> None:
   parser.add_argument('--same-type', action='store_true')
   parser.add_argument('--folds', type=int, default=0)
   arguments = parser.parse_args()
-  config = runpy.run_path(arguments.config)['get_config']()
+  config = builtin_configs.load(arguments.config)
   graph = tasks.read_data(config)
   assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
   train, wrong = plant(

@@ -19,7 +19,6 @@ command with more trials extends it. Needs `pip install '.[search,plots]'`.
 
 import argparse
 import concurrent.futures
-import importlib.util
 import json
 import os
 import pathlib
@@ -32,6 +31,7 @@ from typing import Any
 import matplotlib.figure
 import optuna
 
+from coke_jax import builtin_configs
 from coke_jax.storage import json_files, workdir
 from experiments import search_space
 from experiments.paper import formats
@@ -234,16 +234,6 @@ def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
   return table
 
 
-def config_epochs(path: str) -> float:
-  """Returns `train.num_epochs` of a config file."""
-  spec = importlib.util.spec_from_file_location('searched_config', path)
-  assert spec is not None
-  assert spec.loader is not None
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return float(module.get_config().train.num_epochs)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
   """Runs the search and prints the table."""
   parser = options_lib.new_parser(__doc__)
@@ -309,7 +299,7 @@ def _run(
   space: search_space.Distributions,
   given: argparse.Namespace,
 ) -> None:
-  full = config_epochs(given.config)
+  full = float(builtin_configs.load(given.config).train.num_epochs)
   epochs = [
     full / given.reduction ** (given.rungs - 1 - rung)
     for rung in range(given.rungs)

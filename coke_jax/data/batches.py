@@ -99,17 +99,13 @@ class TrainingSet:
       self.walks.per_epoch, self.walks.longest, self.batch_size
     )
 
-  def _walk_batches(self) -> list[list[tuple[int, None]]]:
+  def _walk_batches(self) -> list[list[tuple[int, np.ndarray | None]]]:
     """Returns the batches of `walks` by length, as (tokens, None)."""
     if self.walks is None:
       return []
-    longest = self.walks.longest
-    count = fresh_walks.num_batches(
-      self.walks.per_epoch, longest, self.batch_size
-    )
-    return [
-      [(relations + 2, None)] * count for relations in range(2, longest + 1)
-    ]
+    lengths = range(2, self.walks.longest + 1)
+    count = self._num_walks // (self.batch_size * len(lengths))
+    return [[(relations + 2, None)] * count for relations in lengths]
 
   def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[Batch]:
     """Yields the batches of one epoch. Each row is in exactly one batch.
@@ -142,7 +138,7 @@ class TrainingSet:
           for start in range(0, len(shuffled), self.batch_size)
         ]
       )
-    by_length.extend(list(batches) for batches in self._walk_batches())
+    by_length.extend(self._walk_batches())
     parts = [
       of_length[start : start + self.chunk_size]
       for of_length in by_length

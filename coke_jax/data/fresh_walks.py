@@ -16,27 +16,20 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.data import walk_edges
 
 
-def num_batches(per_epoch: int, longest: int, batch_size: int) -> int:
-  """Returns the number of batches of each length in an epoch.
+def num_walks(per_epoch: int, longest: int, batch_size: int) -> int:
+  """Returns the number of walks in an epoch.
 
   All walks of a batch have the same length, from 2 to `longest` relations. All
   lengths have the same number of full batches.
 
   Args:
     per_epoch: minimum number of walks in an epoch.
-    longest: maximum number of relations in a walk, at least 2.
+    longest: maximum number of relations in a walk, at least 2 unless
+      `per_epoch` is 0.
     batch_size: number of walks in a batch.
   """
-  return -(-per_epoch // (batch_size * (longest - 1)))
-
-
-def num_walks(per_epoch: int, longest: int, batch_size: int) -> int:
-  """Returns the number of walks in an epoch. See `num_batches`."""
-  if not per_epoch:
-    return 0
-  return (
-    num_batches(per_epoch, longest, batch_size) * batch_size * (longest - 1)
-  )
+  of_lengths = batch_size * (longest - 1)  # one batch of each length
+  return -(-per_epoch // of_lengths) * of_lengths if per_epoch else 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,15 +41,15 @@ class FreshWalks:
     vocabulary: the vocabulary of the token ids.
     longest: maximum number of relations in a walk, at least 2.
     per_epoch: minimum number of walks in an epoch.
-    side: the masked side of all walks, `head` or `tail`. With `both`, it is the
-      tail in the first half of a batch, and the head in the second half.
+    both_sides: whether the second half of a batch masks the head. All other
+      walks mask the tail. Default: True.
   """
 
   edges: walk_edges.WalkEdges
   vocabulary: vocabulary_lib.Vocabulary
   longest: int
   per_epoch: int
-  side: str = 'both'
+  both_sides: bool = True
 
   def sample(
     self, relations: int, size: int, generator: np.random.Generator
@@ -74,15 +67,14 @@ class FreshWalks:
     walks = self.edges.walk(
       np.full(size, relations), generator, longest=relations
     )
-    num_tails = {'tail': size, 'head': 0, 'both': size - size // 2}[self.side]
-    order = np.arange(size)
+    if not self.both_sides:
+      return paths_lib.queries_from_paths(walks, self.vocabulary, side='tail')
+    halves = np.array_split(np.arange(size), 2)
     return queries_lib.concatenate(
       [
         paths_lib.queries_from_paths(
-          walks.take(order[:num_tails]), self.vocabulary, side='tail'
-        ),
-        paths_lib.queries_from_paths(
-          walks.take(order[num_tails:]), self.vocabulary, side='head'
-        ),
+          walks.take(half), self.vocabulary, side=side
+        )
+        for half, side in zip(halves, ('tail', 'head'), strict=True)
       ]
     )

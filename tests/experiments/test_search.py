@@ -6,6 +6,7 @@ import pathlib
 import pytest
 from optuna import distributions
 
+from coke_jax import builtin_configs
 from experiments import search, search_space
 
 CONFIG = (
@@ -133,7 +134,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   assert made[5]['model.dropout'] == interrupted['model.dropout']
   tried = json.loads((tmp_path / 'search.json').read_text())['tried']
   assert len(tried) == 9
-  full = search.config_epochs(str(CONFIG))
+  full = builtin_configs.load(CONFIG).train.num_epochs
   for one in tried:
     expected = [full / 4, full / 2, full][: len(one['rungs'])]
     assert [rung['num_epochs'] for rung in one['rungs']] == expected
