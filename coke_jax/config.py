@@ -8,20 +8,10 @@ import ml_collections
 from coke_jax import config_checks
 
 ConfigError = config_checks.ConfigError
+RUNTIME_FIELDS = config_checks.RUNTIME_FIELDS
+differences = config_checks.differences
 flatten = config_checks.flatten
 validate = config_checks.validate
-
-
-# Settings that may be changed when a run continues. They affect the speed and
-# the log of the run. They change the trained parameters at most by rounding.
-RUNTIME_FIELDS = (
-  'train.checkpoint_every_minutes',
-  'train.log_every_steps',
-  'train.tensorboard',
-  'evaluate.batch_size',
-  'shard_vocabulary',
-  'compilation_cache_dir',
-)
 
 
 def default_config() -> ml_collections.ConfigDict:
@@ -156,6 +146,18 @@ def default_config() -> ml_collections.ConfigDict:
   # penalized. The penalty is useful with 0 blocks and without the layer norm on
   # the input. 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
+  # Weight of the DURA penalty of Zhang, Cai and Wang (2020), which can replace
+  # N3. It also penalizes the products of entities and relation factors, in path
+  # queries the products of all factors. The module
+  # `coke_jax.model.regularization` contains the formula. 0, as in the paper: no
+  # penalty.
+  train.dura_penalty = 0.0
+  # Weight of the loss of an answer without training instances, relative to the
+  # weight of the most frequent answer. The weight grows linearly with the
+  # number of training instances that have the answer. So a small value makes
+  # frequent answers more important. The mean weight of all instances is 1. 1,
+  # as in the paper: all instances have equal weights.
+  train.rare_answer_weight = 1.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
   # Maximum global norm of the gradient. A gradient with a larger norm is scaled
@@ -232,7 +234,7 @@ def default_config() -> ml_collections.ConfigDict:
   # biases and their optimizer state. This is useful if a device has too little
   # memory for all of them. The results differ only by rounding. There is no
   # effect on a single device. The model must have a single member. With the N3
-  # penalty, `train.candidates` must be above 0. If there are several
+  # or DURA penalty, `train.candidates` must be above 0. If there are several
   # hosts, they must share the work folder.
   config.shard_vocabulary = False
   # Folder of JAX's persistent compilation cache, which saves most of the
@@ -281,20 +283,3 @@ def from_dict(saved: dict) -> ml_collections.ConfigDict:
       f'not a config of this version of coke_jax: {error}'
     ) from error
   return config
-
-
-def differences(
-  saved: ml_collections.ConfigDict, given: ml_collections.ConfigDict
-) -> list[str]:
-  """Returns an error message for each setting that differs.
-
-  Args:
-    saved: the settings of a run.
-    given: the settings to compare. Fields in `RUNTIME_FIELDS` are ignored.
-  """
-  old, new = flatten(saved), flatten(given)
-  return [
-    f'{field} is {new.get(field)!r}: expected {old.get(field)!r}'
-    for field in sorted(old.keys() | new.keys())
-    if field not in RUNTIME_FIELDS and old.get(field) != new.get(field)
-  ]

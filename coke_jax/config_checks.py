@@ -14,6 +14,17 @@ ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 COMPOSITIONS = ('', 'complex', 'rotation')
 
+# Settings that may be changed when a run continues. They affect the speed and
+# the log of the run. They change the trained parameters at most by rounding.
+RUNTIME_FIELDS = (
+  'train.checkpoint_every_minutes',
+  'train.log_every_steps',
+  'train.tensorboard',
+  'evaluate.batch_size',
+  'shard_vocabulary',
+  'compilation_cache_dir',
+)
+
 
 class ConfigError(errors.CokeError, ValueError):
   """A setting or flag is not valid, or needs a package that is missing."""
@@ -65,12 +76,13 @@ def validate(config: ml_collections.ConfigDict) -> None:
   for field in ('batch_size', 'max_answers_per_row', 'steps_per_call'):
     expect(f'train.{field}', train[field] >= 1, 'at least 1')
   expect('train.log_every_steps', train.log_every_steps >= 1, 'at least 1')
-  expect('train.n3_penalty', train.n3_penalty >= 0, 'at least 0')
-  expect(
-    'train.n3_penalty',
-    train.n3_penalty == 0 or bool(model.composition),
-    '0 unless model.composition is set',
-  )
+  for field in ('n3_penalty', 'dura_penalty'):
+    expect(f'train.{field}', train[field] >= 0, 'at least 0')
+    expect(
+      f'train.{field}',
+      train[field] == 0 or bool(model.composition),
+      '0 unless model.composition is set',
+    )
   expect('train.candidates', train.candidates >= 0, 'at least 0')
   shards = config.shard_vocabulary
   expect(
@@ -80,8 +92,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   expect(
     'shard_vocabulary',
-    not shards or train.n3_penalty == 0 or train.candidates > 0,
-    'False if train.n3_penalty is above 0 and train.candidates is 0',
+    not shards
+    or train.n3_penalty == train.dura_penalty == 0
+    or train.candidates > 0,
+    'False if train.n3_penalty or train.dura_penalty is above 0 and '
+    'train.candidates is 0',
   )
   expect('train.vocabulary_chunk', train.vocabulary_chunk >= -1, 'at least -1')
   for field in ('num_epochs', 'learning_rate'):
@@ -150,6 +165,11 @@ def validate(config: ml_collections.ConfigDict) -> None:
     'train.target_mass', 0 < train.target_mass <= 1, '0 < target_mass <= 1'
   )
   expect(
+    'train.rare_answer_weight',
+    0 < train.rare_answer_weight <= 1,
+    '0 < rare_answer_weight <= 1',
+  )
+  expect(
     'train.optimizer', train.optimizer in OPTIMIZERS, f'one of {OPTIMIZERS}'
   )
   expect(
@@ -175,6 +195,23 @@ def validate(config: ml_collections.ConfigDict) -> None:
   )
   if wrong:
     raise ConfigError('\n'.join(wrong))
+
+
+def differences(
+  saved: ml_collections.ConfigDict, given: ml_collections.ConfigDict
+) -> list[str]:
+  """Returns an error message for each setting that differs.
+
+  Args:
+    saved: the settings of a run.
+    given: the settings to compare. Fields in `RUNTIME_FIELDS` are ignored.
+  """
+  old, new = flatten(saved), flatten(given)
+  return [
+    f'{field} is {new.get(field)!r}: expected {old.get(field)!r}'
+    for field in sorted(old.keys() | new.keys())
+    if field not in RUNTIME_FIELDS and old.get(field) != new.get(field)
+  ]
 
 
 def flatten(config: ml_collections.ConfigDict) -> dict[str, Any]:

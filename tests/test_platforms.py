@@ -90,6 +90,8 @@ def check(found, words):
         'rows': 'query',
         'candidates': 20,
         'n3_penalty': 0.1,
+        'dura_penalty': 0.1,
+        'rare_answer_weight': 0.2,
         'optimizer': 'adagrad',
       },
     ),

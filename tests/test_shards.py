@@ -31,6 +31,7 @@ LARGE, LARGE_SHARD = 1001, 126
 GRAPH = small.random_graph()
 VARIANTS = {
   'paper': {},  # This variant has gradient clipping and weight decay.
+  'weights': {'train': {'rare_answer_weight': 0.2, 'vocabulary_chunk': -1}},
   'options': {
     'model': {
       'composition': 'complex',
@@ -43,6 +44,7 @@ VARIANTS = {
       'embedding_learning_rate_factor': 10.0,
       'target_mass': 0.9,
       'vocabulary_chunk': 2,
+      'rare_answer_weight': 0.2,
     },
   },
   'candidates': {
@@ -53,6 +55,8 @@ VARIANTS = {
       'candidates': 19,
       'max_answers_per_row': 1,
       'n3_penalty': 0.1,
+      'dura_penalty': 0.1,
+      'rare_answer_weight': 0.2,
       'optimizer': 'adagrad',
       'weight_decay': 0.0,
     },

@@ -37,11 +37,14 @@ class TrainingSet:
       can be smaller. Default: 1.
     num_candidates: the number of entities in the softmax of a batch, see
       `candidates`. Default: 0, which means all entities.
-    num_entities: V. It is only used to sample candidates.
+    num_entities: V. It is only used for candidates and weights of answers.
     own_rows: int64 [b]. If several processes share each batch, these are the
       rows for this process. `epoch` yields only these rows. Default: all rows.
     walks: the source of more batches, which are different in every epoch.
       Default: there are only the batches of `queries`.
+    rare_answer_weight: the weight of an answer without training instances,
+      relative to the weight of the most frequent answer. Default: 1, which
+      means equal weights.
   """
 
   queries: queries_lib.Queries
@@ -53,6 +56,7 @@ class TrainingSet:
   num_entities: int = 0
   own_rows: np.ndarray | None = None
   walks: fresh_walks.FreshWalks | None = None
+  rare_answer_weight: float = 1.0
 
   def __post_init__(self) -> None:
     lengths = (self.queries.tokens != self.pad_id).sum(axis=1, dtype=np.int32)
@@ -81,6 +85,21 @@ class TrainingSet:
   def answers_per_row(self) -> int:
     """Maximum number of answers of a row, and the width of `answers`."""
     return int(self.queries.num_answers.max())
+
+  @functools.cached_property
+  def weight_of_entity(self) -> np.ndarray | None:
+    """The weight of each entity as an answer, float32 [V].
+
+    It grows linearly with the number of training instances that have the
+    answer. The mean over all training instances in `queries` is 1. None if all
+    weights are 1.
+    """
+    if self.rare_answer_weight == 1:
+      return None
+    count = np.bincount(self.queries.indices, minlength=self.num_entities)
+    rare = self.rare_answer_weight
+    weight = rare + (1 - rare) * count / count.max()
+    return (weight / np.average(weight, weights=count)).astype(np.float32)
 
   @property
   def steps_per_epoch(self) -> int:
@@ -122,6 +141,8 @@ class TrainingSet:
         `tokens`: int32 [B, length].
         `mask_position`: int32 [B].
         `answers`: int32 [B, answers_per_row], padded with PAD_ANSWER.
+        `answer_weight`: float32 [B, answers_per_row], the factor of the loss of
+          each answer. It is missing if all weights are 1.
         `candidates`, `candidate_weight`: see `candidates.sample_candidates`.
           They are missing if the attribute `num_candidates` is 0. If they
           exist, `candidates` contains all entities of `tokens`, and `answers`
@@ -195,11 +216,15 @@ class TrainingSet:
     mask_position[:count] = queries.mask_position
     filled = np.arange(shape[1]) < queries.num_answers[:, None]
     answers[:count][filled] = queries.indices
-    return {
+    batch = {
       'tokens': tokens,
       'mask_position': mask_position,
       'answers': answers,
     }
+    if self.weight_of_entity is not None:
+      # The weight of padding has no effect.
+      batch['answer_weight'] = self.weight_of_entity[answers]
+    return batch
 
 
 def chunks(

@@ -26,8 +26,8 @@ _CHUNK_BYTES = 64 * 2**20
 LOWEST = float(jnp.finfo(jnp.float32).min)
 
 # The loss is computed from three sums over entities, each float32 [B]: the
-# logsumexp of the logits, the sum of the logits, and the sum of the logits of
-# the answers.
+# logsumexp of the logits, the sum of the logits, and the weighted sum of the
+# logits of the answers.
 Sums = tuple[jax.Array, jax.Array, jax.Array]
 
 
@@ -55,6 +55,7 @@ def smoothed_cross_entropy(
   target_mass: float,
   chunk_size: int,
   dtype: Any,
+  answer_weight: jax.Array | None = None,
 ) -> jax.Array:
   """Computes the same as `loss.smoothed_cross_entropy`, chunk by chunk.
 
@@ -67,22 +68,26 @@ def smoothed_cross_entropy(
     target_mass: the probability of the answer in the target distribution.
     chunk_size: C. If it exceeds V, there is one chunk of V entities.
     dtype: type of the operands of products, float32 or bfloat16.
+    answer_weight: as in `loss.smoothed_cross_entropy`.
 
   Returns:
     float32 [B]; 0 for a row without answers.
   """
   chunk_size, limit = min(chunk_size, len(bias)), jnp.int32(len(bias))
-  sums = sums_by_chunks(query, table, bias, answers, limit, chunk_size, dtype)
-  count = (answers >= 0).sum(axis=1).astype(query.dtype)
-  return loss.from_sums(*sums, count, target_mass, len(bias))
+  weight = loss.weights_of_answers(answers, answer_weight)
+  sums = sums_by_chunks(
+    query, table, bias, answers, weight, limit, chunk_size, dtype
+  )
+  return loss.from_sums(*sums, weight.sum(axis=1), target_mass, len(bias))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(6, 7))
 def sums_by_chunks(
   query: jax.Array,
   table: jax.Array,
   bias: jax.Array,
   answers: jax.Array,
+  weight: jax.Array,
   limit: jax.Array,
   chunk_size: int,
   dtype: Any,
@@ -94,6 +99,7 @@ def sums_by_chunks(
     table: as in `smoothed_cross_entropy`.
     bias: as in `smoothed_cross_entropy`.
     answers: as in `smoothed_cross_entropy`.
+    weight: float32 [B, M], the factor of the logit of each answer.
     limit: int32 scalar. The entities with this id and higher ids are ignored.
     chunk_size: C, at most V.
     dtype: as in `smoothed_cross_entropy`.
@@ -101,7 +107,7 @@ def sums_by_chunks(
   Returns:
     The logsumexp of the V logits of each row, float32 [B].
     The sum of the V logits of each row, float32 [B].
-    The sum of the logits of the answers of each row, float32 [B].
+    The weighted sum of the logits of the answers of each row, float32 [B].
   """
 
   def add(carry: Any, index: jax.Array) -> tuple[Any, None]:
@@ -117,7 +123,7 @@ def sums_by_chunks(
     exponentials *= jnp.exp(most - higher)
     exponentials += jnp.exp(masked - higher[:, None]).sum(axis=1)
     total += jnp.where(new[None], logits, 0.0).sum(axis=1)
-    gold += jnp.where(inside, own, 0.0).sum(axis=1)
+    gold += jnp.where(inside, own * weight, 0.0).sum(axis=1)
     return (higher, exponentials, total, gold), None
 
   zeros = jnp.zeros(len(query), jnp.float32)
@@ -134,18 +140,21 @@ def _forward(
   table: jax.Array,
   bias: jax.Array,
   answers: jax.Array,
+  weight: jax.Array,
   limit: jax.Array,
   chunk_size: int,
   dtype: Any,
 ) -> tuple[Sums, tuple[jax.Array, ...]]:
-  sums = sums_by_chunks(query, table, bias, answers, limit, chunk_size, dtype)
-  return sums, (query, table, bias, answers, limit, sums[0])
+  sums = sums_by_chunks(
+    query, table, bias, answers, weight, limit, chunk_size, dtype
+  )
+  return sums, (query, table, bias, answers, weight, limit, sums[0])
 
 
 def _backward(
   chunk_size: int, dtype: Any, saved: tuple[jax.Array, ...], gradients: Sums
 ) -> tuple[jax.Array | None, ...]:
-  query, table, bias, answers, limit, normalizer = saved
+  query, table, bias, answers, weight, limit, normalizer = saved
   of_normalizer, of_total, of_gold = gradients
   rows = jnp.arange(len(query))[:, None]
 
@@ -162,7 +171,7 @@ def _backward(
     gradient = jnp.where(new[None], gradient, 0.0)
     column, inside = _columns(answers, start, new)
     gradient = gradient.at[rows, column].add(
-      jnp.where(inside, of_gold[:, None], 0.0)
+      jnp.where(inside, of_gold[:, None] * weight, 0.0)
     )
     query_part, table_part, bias_part = pull_back(gradient)
     return (
@@ -174,7 +183,8 @@ def _backward(
   zeros = jax.tree.map(jnp.zeros_like, (query, table, bias))
   chunks = jnp.arange(-(-len(bias) // chunk_size))
   (of_query, of_table, of_bias), _ = jax.lax.scan(add, zeros, chunks)
-  return of_query, of_table, of_bias, None, None
+  # The answers and their weights are not trained.
+  return of_query, of_table, of_bias, None, jnp.zeros_like(weight), None
 
 
 sums_by_chunks.defvjp(_forward, _backward)

@@ -17,6 +17,7 @@ def smoothed_cross_entropy(
   *,
   candidate_weight: jax.Array | None = None,
   num_entities: int | None = None,
+  answer_weight: jax.Array | None = None,
 ) -> jax.Array:
   """Computes the loss of each row, summed over the answers of the row.
 
@@ -38,10 +39,13 @@ def smoothed_cross_entropy(
     candidate_weight: float32 [C], see `data.candidates`. Default: there are no
       candidates.
     num_entities: V. It is only needed with candidates.
+    answer_weight: float32 [B, M], the factor of the loss of each answer. The
+      weights of padding are ignored. Default: 1.
 
   Returns:
     float32 [B]; 0 for a row without answers.
   """
+  weight = weights_of_answers(answers, answer_weight)
   if candidate_weight is None:
     num_entities = logits.shape[-1]
     normalizer = jax.nn.logsumexp(logits, axis=1)
@@ -54,25 +58,43 @@ def smoothed_cross_entropy(
     total = jnp.dot(
       logits, candidate_weight, precision=jax.lax.Precision.HIGHEST
     )
-  count = (answers >= 0).sum(axis=1).astype(logits.dtype)
-  gold_sum = sum_of_answers(logits, answers)
+  gold_sum = sum_of_answers(logits, answers, weight)
   return from_sums(
-    normalizer, total, gold_sum, count, target_mass, num_entities
+    normalizer, total, gold_sum, weight.sum(axis=1), target_mass, num_entities
   )
 
 
-def sum_of_answers(logits: jax.Array, answers: jax.Array) -> jax.Array:
-  """Sums the logits of the answers of each row.
+def weights_of_answers(
+  answers: jax.Array, answer_weight: jax.Array | None
+) -> jax.Array:
+  """Returns the factor of the loss of each answer.
+
+  Args:
+    answers: int32 [B, M]. Negative numbers are padding.
+    answer_weight: float32 [B, M]. None: every answer has the weight 1.
+
+  Returns:
+    float32 [B, M]. The weight of padding is 0.
+  """
+  weight = 1.0 if answer_weight is None else answer_weight
+  return jnp.where(answers >= 0, weight, 0.0)
+
+
+def sum_of_answers(
+  logits: jax.Array, answers: jax.Array, weight: jax.Array
+) -> jax.Array:
+  """Computes the weighted sum of the logits of the answers of each row.
 
   Args:
     logits: float32 [B, C].
-    answers: int32 [B, M], columns of `logits`. Negative numbers are padding.
+    answers: int32 [B, M], columns of `logits`. Negative numbers are left out.
+    weight: float32 [B, M].
 
   Returns:
     float32 [B].
   """
   gold = jnp.take_along_axis(logits, jnp.maximum(answers, 0), axis=1)
-  return jnp.where(answers >= 0, gold, 0.0).sum(axis=1)
+  return jnp.where(answers >= 0, gold * weight, 0.0).sum(axis=1)
 
 
 def from_sums(
@@ -88,8 +110,8 @@ def from_sums(
   Args:
     normalizer: float32 [B], the logsumexp of the logits of all entities.
     total: float32 [B], the sum of these logits.
-    gold_sum: float32 [B], the sum of the logits of the answers.
-    count: float32 [B], the number of answers.
+    gold_sum: float32 [B], the weighted sum of the logits of the answers.
+    count: float32 [B], the sum of the weights of the answers.
     target_mass: as in `smoothed_cross_entropy`.
     num_entities: V.
 

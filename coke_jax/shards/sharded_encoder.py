@@ -90,6 +90,7 @@ class ShardedEncoder(exchange.Exchange):
     answers: jax.Array,
     target_mass: float,
     chunk_size: int,
+    answer_weight: jax.Array | None = None,
   ) -> jax.Array:
     """Computes `loss.smoothed_cross_entropy` over the entities of all devices.
 
@@ -100,16 +101,23 @@ class ShardedEncoder(exchange.Exchange):
       target_mass: the probability of the answer in the target distribution.
       chunk_size: the number of entities whose logits are computed at a time. 0
         means all entities of the device.
+      answer_weight: float32 [b, M], as in `loss.smoothed_cross_entropy`.
 
     Returns:
       float32 [b]; 0 for a row without answers.
     """
     queries = self.all_rows(query)
     column = self.own_columns(self.all_rows(answers))
+    own_weight = loss.weights_of_answers(answers, answer_weight)
+    weight = (
+      jnp.ones(column.shape, query.dtype)
+      if answer_weight is None
+      else self.all_rows(own_weight)
+    )
     entities, bias = params[placement.ENTITIES], params[placement.BIAS]
     if chunk_size:
       sums = chunked_loss.sums_by_chunks(
-        queries, entities, bias, column, self.num_valid(),
+        queries, entities, bias, column, weight, self.num_valid(),
         min(chunk_size, self.size), self.model.dtype,
       )  # fmt: skip
     else:
@@ -119,14 +127,14 @@ class ShardedEncoder(exchange.Exchange):
       sums = (
         jax.nn.logsumexp(masked, axis=1),
         jnp.where(valid, logits, 0.0).sum(axis=1),
-        loss.sum_of_answers(logits, column),
+        loss.sum_of_answers(logits, column, weight),
       )
     normalizer, total, gold_sum = (self.own_rows(array) for array in sums)
     return loss.from_sums(
       jax.nn.logsumexp(normalizer, axis=0),
       total.sum(axis=0),
       gold_sum.sum(axis=0),
-      (answers >= 0).sum(axis=1).astype(query.dtype),
+      own_weight.sum(axis=1),
       target_mass,
       self.model.num_entities,
     )

@@ -13,7 +13,7 @@ from coke_jax.data import batches, fresh_walks
 from coke_jax.data import queries as queries_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.evaluate import ranker as ranker_lib
-from coke_jax.model import chunked_loss
+from coke_jax.model import chunked_loss, regularization
 from coke_jax.shards import placement as placement_lib
 from coke_jax.training import optimizer, train_state, train_step
 
@@ -102,8 +102,7 @@ class Setup:
       self.model,
       self.transformation,
       target_mass=settings.target_mass,
-      n3_penalty=settings.n3_penalty,
-      penalize_factors=penalizes_factors(self.config),
+      penalties=penalties(self.config),
       answers_per_row=self.training_set.mean_answers_per_row,
       steps_per_call=settings.steps_per_call,
       chunk_size=chunk_size(settings, self.model.num_entities, self.placement),
@@ -169,13 +168,16 @@ def chunk_size(
   return chunked_loss.default_chunk_size(rows, num_entities)
 
 
-def penalizes_factors(config: ml_collections.ConfigDict) -> bool:
-  """Returns whether the N3 penalty includes the relation factors.
+def penalties(config: ml_collections.ConfigDict) -> regularization.Penalties:
+  """Returns the penalties that a config describes.
 
-  See `regularization` for the reasons.
+  The module `regularization` explains when N3 includes the relation factors.
   """
-  return (
-    config.data.kind == 'triples' and config.model.composition != 'rotation'
+  return regularization.Penalties(
+    n3=config.train.n3_penalty,
+    dura=config.train.dura_penalty,
+    penalize_factors=config.data.kind == 'triples'
+    and config.model.composition != 'rotation',
   )
 
 
@@ -252,4 +254,5 @@ def build_training_set(
     if hosts.num_processes() > 1
     else None,
     walks,
+    settings.rare_answer_weight,
   )

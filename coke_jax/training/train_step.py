@@ -34,8 +34,7 @@ def make_train_step(
   transformation: optax.GradientTransformation,
   *,
   target_mass: float,
-  n3_penalty: float = 0.0,
-  penalize_factors: bool = True,
+  penalties: regularization.Penalties = regularization.NO_PENALTIES,
   answers_per_row: float = 1.0,
   steps_per_call: int = 1,
   chunk_size: int = 0,
@@ -55,7 +54,8 @@ def make_train_step(
 
   The minimised loss is the sum of the losses of all answers in a batch, divided
   by (number of rows with answers * `answers_per_row`). So the weight of an
-  answer does not depend on other answers in the batch.
+  answer does not depend on other answers in the batch. Answers may have
+  different weights, see `batches.TrainingSet`.
 
   Args:
     model: the encoder. The members of an ensemble train on the same batches,
@@ -63,9 +63,8 @@ def make_train_step(
     transformation: the optimizer.
     target_mass: probability mass on the answer, see
       `loss.smoothed_cross_entropy`.
-    n3_penalty: weight of `regularization.n3_penalty` in the loss. The metric
-      `loss` does not include this penalty.
-    penalize_factors: see `regularization.n3_penalty`.
+    penalties: the penalties that are added to the loss. The metric `loss` does
+      not include them. Default: none.
     answers_per_row: the mean number of answers of a row of the training set.
     steps_per_call: the largest number of steps in a call.
     chunk_size: the number of entities whose logits are computed at a time, see
@@ -101,6 +100,7 @@ def make_train_step(
       target_mass,
       candidate_weight=batch.get('candidate_weight'),
       num_entities=model.num_entities,
+      answer_weight=batch.get('answer_weight'),
     )
 
   def loss_by_chunks(
@@ -114,6 +114,7 @@ def make_train_step(
       target_mass,
       chunk_size,
       member.dtype,
+      batch.get('answer_weight'),
     )
 
   def loss_by_shards(
@@ -128,7 +129,12 @@ def make_train_step(
       rngs={'dropout': key},
     )
     return sharded.loss(
-      params, query, batch['answers'], target_mass, chunk_size
+      params,
+      query,
+      batch['answers'],
+      target_mass,
+      chunk_size,
+      batch.get('answer_weight'),
     )
 
   def step(
@@ -171,17 +177,9 @@ def make_train_step(
         else loss_of_logits(batch, apply)
       )
       total = losses.sum()
-      if not n3_penalty:
+      if not penalties:
         return total, total
-      penalties = regularization.n3_penalty(
-        params,
-        batch,
-        encoder.num_entities,
-        encoder.pad_id,
-        penalize_factors=penalize_factors,
-      )
-      penalty = n3_penalty * penalties.sum()
-      return total + penalty, total
+      return total + penalties(params, batch, encoder).sum(), total
 
     (_, total), gradients = jax.value_and_grad(loss_sum, has_aux=True)(params)
     total, rows, num_answers = parallel.sum_over_devices(

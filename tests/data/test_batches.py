@@ -244,3 +244,37 @@ def test_yielded_batches_do_not_share_memory():
     np.array_equal(batch['tokens'], copy)
     for batch, copy in zip(epoch, before, strict=True)
   )
+
+
+@pytest.mark.parametrize('num_candidates', [0, 6])
+def test_weights_of_answers_grow_with_their_number_of_instances(num_candidates):
+  made = triple_queries(40).grouped()
+  count = np.bincount(made.indices, minlength=VOCABULARY.num_entities)
+  data = batches.TrainingSet(
+    made, 8, PAD, 0,
+    num_candidates=num_candidates, num_entities=VOCABULARY.num_entities,
+    rare_answer_weight=0.25,
+  )  # fmt: skip
+  expected = {
+    entity: 0.25 + 0.75 * number / count.max()
+    for entity, number in enumerate(count.tolist())
+  }
+  mean = sum(expected[entity] for entity in made.indices.tolist())
+  mean /= len(made.indices)
+  seen, total = 0, 0.0
+  for batch in data.epoch(3):
+    for answers, weights in zip(
+      batch['answers'], batch['answer_weight'], strict=True
+    ):
+      valid = answers >= 0
+      entities = answers[valid]
+      if num_candidates:
+        entities = batch['candidates'][0][entities]
+      np.testing.assert_allclose(
+        weights[valid],
+        [expected[entity] / mean for entity in entities.tolist()],
+        rtol=1e-6,
+      )
+      seen, total = seen + len(entities), total + weights[valid].sum()
+  assert seen == data.num_instances
+  assert total == pytest.approx(seen, rel=1e-5)

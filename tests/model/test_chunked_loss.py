@@ -33,20 +33,32 @@ def example(most, seed=0):
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
-@pytest.mark.parametrize(('chunk', 'most'), [(4, 1), (4, 6), (1, 3), (99, 3)])
-def test_loss_and_gradients_are_those_of_all_entities(chunk, most, dtype):
+@pytest.mark.parametrize(
+  ('chunk', 'most', 'weighted'),
+  [(4, 1, False), (4, 6, True), (1, 3, False), (99, 3, True)],
+)
+def test_loss_and_gradients_are_those_of_all_entities(
+  chunk, most, weighted, dtype
+):
   dtype = jnp.dtype(dtype)
   *arrays, answers, weight = example(most)
+  of_answers = (
+    np.random.default_rng(1).random(answers.shape).astype(np.float32)
+    if weighted
+    else None
+  )
 
   def whole(query, table, bias):
     logits = products.inner_products(query, table[:ENTITIES], dtype)
     logits = products.add_bias(logits, bias)
-    losses = loss.smoothed_cross_entropy(logits, answers, 0.8)
+    losses = loss.smoothed_cross_entropy(
+      logits, answers, 0.8, answer_weight=of_answers
+    )
     return (losses * weight).sum(), losses
 
   def in_chunks(query, table, bias):
     losses = chunked_loss.smoothed_cross_entropy(
-      query, table, bias, answers, 0.8, chunk, dtype
+      query, table, bias, answers, 0.8, chunk, dtype, of_answers
     )
     return (losses * weight).sum(), losses
 

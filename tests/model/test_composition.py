@@ -282,7 +282,12 @@ ENSEMBLE = ({'num_members': 2}, {'rows': 'instance'})
         'num_layers': 0,
         'input_norm': False,
       },
-      {'rows': 'query', 'optimizer': 'adagrad'},
+      {
+        'rows': 'query',
+        'optimizer': 'adagrad',
+        'dura_penalty': 0.01,
+        'rare_answer_weight': 0.2,
+      },
     ),
   ],
   ids=str,
@@ -381,6 +386,10 @@ def test_instances_and_queries_have_the_same_gradient():
     ('train.embedding_learning_rate_factor', 0.0),
     ('train.candidates', -1),
     ('train.n3_penalty', -0.1),
+    ('train.dura_penalty', -0.1),
+    ('train.dura_penalty', 0.1),  # There is no composition.
+    ('train.rare_answer_weight', 0.0),
+    ('train.rare_answer_weight', 1.5),
     ('train.optimizer', 'sgd'),
   ],
 )

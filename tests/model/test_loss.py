@@ -8,21 +8,25 @@ from hypothesis import strategies as st
 from coke_jax.model import loss
 
 
-def brute_force(logits, answers, target_mass):
+def brute_force(logits, answers, target_mass, weights=None):
   """Computes the loss from full target distributions in float64."""
   logits = np.asarray(logits, np.float64)
   count = logits.shape[1]
   losses = []
-  for row, row_answers in zip(logits, answers, strict=True):
+  if weights is None:
+    weights = np.ones(answers.shape)
+  for row, row_answers, row_weights in zip(
+    logits, answers, weights, strict=True
+  ):
     log_p = row - np.log(np.exp(row - row.max()).sum()) - row.max()
     total = 0.0
-    for answer in row_answers:
+    for answer, weight in zip(row_answers, row_weights, strict=True):
       if answer < 0:
         continue
       target = np.full(count, (1 - target_mass) / max(count - 1, 1))
       target[answer] = target_mass if count > 1 else 1.0
       assert np.isclose(target.sum(), 1)
-      total -= (target * log_p).sum()
+      total -= weight * (target * log_p).sum()
     losses.append(total)
   return np.array(losses)
 
@@ -44,6 +48,15 @@ def test_equals_the_full_distribution(seed, rows, entities, most, target_mass):
     jnp.asarray(logits), jnp.asarray(answers), target_mass
   )
   expected = brute_force(logits, answers, target_mass)
+  np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4)
+  weights = generator.random(answers.shape).astype(np.float32)
+  got = loss.smoothed_cross_entropy(
+    jnp.asarray(logits),
+    jnp.asarray(answers),
+    target_mass,
+    answer_weight=jnp.asarray(weights),
+  )
+  expected = brute_force(logits, answers, target_mass, weights)
   np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-4)
 
 

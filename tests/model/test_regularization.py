@@ -1,6 +1,7 @@
-"""Compares the N3 penalty with loops over complex numbers."""
+"""Compares the penalties with loops over complex numbers."""
 
 import jax
+import jax.test_util
 import numpy as np
 import pytest
 import small
@@ -21,24 +22,34 @@ TOKENS = np.array(
 ANSWERS = np.array([[4, 9, -1], [7, -1, -1], [-1, -1, -1]], np.int32)
 
 
+# For each query: the known entity, the rows of its factors, and the answers.
+QUERIES = [(3, [1], [4, 9]), (5, [R, R + 1], [7]), (0, [], [])]
+# The same queries if the query for the head is inverted. The inverse of
+# relation 0 is 1, so the path 0, 1 becomes 0, 1.
+INVERTED = [(3, [1], [4, 9]), (5, [0, 1], [7]), (0, [], [])]
+MODEL = small.coke(max_length=5, composition='complex')
+
+
 @pytest.fixture(scope='module')
 def params():
-  return small.random_params(small.coke(max_length=5, composition='complex'))
+  return small.random_params(MODEL)
 
 
-def cubes(vector):
+def complex_numbers(vector):
   vector = np.asarray(vector, np.float64)
   half = len(vector) // 2
-  return (np.abs(vector[:half] + 1j * vector[half:]) ** 3).sum()
+  return vector[:half] + 1j * vector[half:]
 
 
-def brute_force(params, *, penalize_factors=True):
+def n3(params, *, penalize_factors=True):
   entities, factors = (
     params['element_embedding'],
     params['composition_embedding'],
   )
-  # For each query: the known entity, the rows of its factors, and the answers.
-  queries = [(3, [1], [4, 9]), (5, [R, R + 1], [7]), (0, [], [])]
+
+  def cubes(vector):
+    return (np.abs(complex_numbers(vector)) ** 3).sum()
+
   return [
     sum(
       cubes(entities[known])
@@ -46,21 +57,74 @@ def brute_force(params, *, penalize_factors=True):
       + cubes(entities[answer])
       for answer in answers
     )
-    for known, rows, answers in queries
+    for known, rows, answers in QUERIES
   ]
 
 
-def test_equals_the_sum_over_instances(params):
-  batch = {'tokens': TOKENS, 'answers': ANSWERS}
-  got = regularization.n3_penalty(params, batch, V, PAD)
-  np.testing.assert_allclose(got, brute_force(params), rtol=1e-5)
+def dura(params, queries, *, rotation=False):
+  def squares(vector):
+    return (np.abs(vector) ** 2).sum()
+
+  totals = []
+  for known, rows, answers in queries:
+    total = 0.0
+    for answer in answers:
+      product = np.ones(MODEL.hidden_size // 2, complex)
+      for row in rows:
+        factor = complex_numbers(params['composition_embedding'][row])
+        product *= factor / np.abs(factor) if rotation else factor
+      for entity in (known, answer):
+        vector = complex_numbers(params['element_embedding'][entity])
+        total += 0.5 * squares(vector) + 1.5 * squares(vector * product)
+    totals.append(total)
+  return totals
 
 
-def test_the_penalty_without_factors(params):
-  batch = {'tokens': TOKENS, 'answers': ANSWERS}
-  got = regularization.n3_penalty(params, batch, V, PAD, penalize_factors=False)
-  expected = brute_force(params, penalize_factors=False)
+def penalty(params, batch, model=MODEL, **options):
+  return regularization.Penalties(**options)(params, batch, model)
+
+
+BATCH = {'tokens': TOKENS, 'answers': ANSWERS}
+
+
+def test_n3_equals_the_sum_over_instances(params):
+  got = penalty(params, BATCH, n3=1.0)
+  np.testing.assert_allclose(got, n3(params), rtol=1e-5)
+
+
+def test_n3_without_factors(params):
+  got = penalty(params, BATCH, n3=1.0, penalize_factors=False)
+  np.testing.assert_allclose(got, n3(params, penalize_factors=False), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ('changes', 'queries'),
+  [
+    ({}, QUERIES),
+    ({'composition': 'rotation'}, QUERIES),
+    ({'inverse': (1, 0)}, INVERTED),
+  ],
+  ids=str,
+)
+def test_dura_equals_the_sum_over_instances(params, changes, queries):
+  got = penalty(params, BATCH, MODEL.clone(**changes), dura=1.0)
+  expected = dura(params, queries, rotation='composition' in changes)
   np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_the_gradient_of_dura_equals_finite_differences(params):
+  jax.test_util.check_grads(
+    lambda params: penalty(params, BATCH, dura=1.0),
+    (params,), order=1, modes=['rev'], rtol=1e-2, atol=1e-2,
+  )  # fmt: skip
+
+
+def test_penalties_are_weighted_and_added(params):
+  got = penalty(params, BATCH, n3=0.5, dura=2.0)
+  expected = 0.5 * np.array(n3(params)) + 2.0 * np.array(dura(params, QUERIES))
+  np.testing.assert_allclose(got, expected, rtol=1e-5)
+  assert regularization.Penalties(dura=0.1)
+  assert not regularization.Penalties()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +141,7 @@ def test_only_factors_of_products_with_one_relation_are_penalized(
 ):
   config = small.config(model={'composition': composition})
   config.data.kind = kind
-  assert setup_lib.penalizes_factors(config) == penalized
+  assert setup_lib.penalties(config).penalize_factors == penalized
 
 
 def test_candidates_do_not_change_the_penalty(params):
@@ -89,8 +153,12 @@ def test_candidates_do_not_change_the_penalty(params):
     'answers': sampled['answers'],
     'candidates': sampled['candidates'][0],
   }
-  got = regularization.n3_penalty(params, batch, V, PAD)
-  np.testing.assert_allclose(got, brute_force(params), rtol=1e-5)
+  expected = n3(params), dura(params, QUERIES)
+  for options, wanted in zip(
+    ({'n3': 1.0}, {'dura': 1.0}), expected, strict=True
+  ):
+    got = penalty(params, batch, **options)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
 def test_the_gradient_at_zero_is_finite():

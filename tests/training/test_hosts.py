@@ -30,6 +30,8 @@ SETTINGS = {
     'embedding_learning_rate_factor': 5.0,
     'log_every_steps': 2,
     'n3_penalty': 0.01,
+    'dura_penalty': 0.01,
+    'rare_answer_weight': 0.2,
     'num_epochs': 2.0,
     'validate_every_epochs': 1.0,
   },
