@@ -44,10 +44,10 @@ def answer(
 ) -> tuple[int, int]:
   """Answers the questions of `lines` and writes the answers.
 
-  TSV output has a header with `TSV_COLUMNS`, then one line per answer. Each
-  line contains the completed triple or path. The column `asked` is the side of
-  the answer, `head` or `tail`. JSON output has one line per question. Each line
-  is an object with the keys `line`, `question` and `answers`.
+  TSV output has a header with `TSV_COLUMNS`, then one line per answer, with the
+  completed triple or path. The column `asked` is the side of the answer, `head`
+  or `tail`. JSON output has one object per question, with the keys `line`,
+  `question` and `answers`.
 
   Args:
     model: the trained model.
@@ -72,7 +72,7 @@ def answer(
   vocabulary = model.data.vocabulary
   path_delimiter = lines.line_format.relation_delimiter
   if not path_delimiter or '\t' in path_delimiter:
-    path_delimiter = ','  # A tab would divide the column of a path.
+    path_delimiter = ','  # A tab would split the column `relations`.
   if format == 'tsv':
     output_lines.check_tabs((*vocabulary.entities, *vocabulary.relations))
   answered = without_answer = 0
@@ -141,7 +141,7 @@ def embed(
         model.parser.tokens([tokens for _, _, tokens in batch], model.width),
         layer,
       )
-    if not embedded:  # An empty batch defines the shapes of the arrays.
+    if not embedded:  # Without input, an empty batch defines the shapes.
       yield from model.encode(model.parser.tokens([], model.width), layer)
 
   embedding_files.write_contextual(

@@ -37,7 +37,7 @@ _SAVED = pathlib.Path(__file__).with_name('saved_config.py')
 
 
 def prepare(argv: list[str]) -> list[str]:
-  r"""Reorders the arguments as `ml_collections.config_flags` requires.
+  r"""Rewrites the arguments as absl and `config_flags` require.
 
   `--config` is moved before its overrides. The name of a built-in config is
   replaced by the path of its file. Without `--config`, the settings of an
@@ -110,15 +110,14 @@ def parse_flags(argv: list[str]) -> list[str]:
       text += (
         '\nexpected --config=<name or file>, or --workdir of an existing run. '
         '--config=own_graph suits graphs of up to ten thousand entities, and '
-        '--config=own_large_graph suits larger graphs. Without --config, the '
-        'settings cannot be changed'
+        '--config=own_large_graph suits larger graphs'
       )
     sys.exit(fail(f'{text}\nPass --help to see the flags.'))
   except errors.CokeError as error:  # Raised by a config file.
     sys.exit(fail(str(error)))
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     sys.exit(fail(f'{_config_of(argv)}: a value is not valid: {error}'))
-  except Exception as error:  # A config file is a program.
+  except Exception as error:  # The file can raise any error.
     kind = type(error).__name__
     sys.exit(fail(f'{_config_of(argv)}: cannot be read: {kind}: {error}'))
 
@@ -127,7 +126,7 @@ def _wrong_value(text: str) -> str | None:
   """Returns an error message for the value of a flag with a wrong type.
 
   Args:
-    text: the message of absl, which contains that of Python.
+    text: absl's error message, which contains Python's error message.
   """
   match = _WRONG_VALUE.match(text)
   if not match:

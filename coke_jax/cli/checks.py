@@ -1,4 +1,4 @@
-"""Checks of the work folder and of flags before a command starts."""
+"""Checks the work folder and flags before a command starts."""
 
 import os
 
@@ -19,7 +19,7 @@ def trained_workdir(
   *,
   may_be_exported: bool = True,
 ) -> None:
-  """Checks that a folder contains a run or exported model with some settings.
+  """Checks that a folder contains a model with the expected settings.
 
   Also turns on the compilation cache if `config.compilation_cache_dir` is set.
 
@@ -30,8 +30,8 @@ def trained_workdir(
 
   Raises:
     config.ConfigError: a setting is not valid.
-    workdir.WorkdirError: the folder has no config.json, its settings are
-      different, or it is an exported model and `may_be_exported` is false.
+    workdir.WorkdirError: the folder has no config.json or other settings, or
+      contains an exported model although `may_be_exported` is false.
   """
   config_lib.validate(config)
   compilation_cache.use(config.compilation_cache_dir)
@@ -62,7 +62,7 @@ def require_output(output: str, expected: str) -> None:
 def protect_files(
   output: str, input: str, workdir: str | os.PathLike[str]
 ) -> None:
-  """Checks that --output replaces neither --input nor a file of the model.
+  """Checks that writing --output does not overwrite --input or model files.
 
   Args:
     output: the value of --output.

@@ -17,11 +17,11 @@ class Command(NamedTuple):
     needs_config: whether --config or an existing --workdir must provide the
       settings. If false, `config` can be None and `workdir` can be empty.
       Default: True.
-    positional: the flag whose value can be written directly after the command,
-      without the name of the flag. Default: --workdir. Empty if there is
+    positional: the flag that a word directly after the command sets. Default:
+      `workdir`, so that `coke predict runs/x` sets --workdir. Empty if there is
       no such flag.
-    common: which of the flags --config and --workdir the command uses. Its help
-      lists these flags. Default: --workdir.
+    common: which of the flags --config and --workdir the help of the command
+      lists. Default: --workdir.
   """
 
   function: Callable[..., Any]

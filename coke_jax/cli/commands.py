@@ -40,8 +40,8 @@ def _completion(
 COMMANDS = {
   'train': Command(
     train_command.train,
-    'Train in --workdir, or continue a training there. Then evaluate the best '
-    'checkpoint on --split.',
+    'Start or continue a run in --workdir. Then evaluate the best checkpoint '
+    'on --split.',
     (
       'coke train facts.csv --minutes=10',
       'coke train --config=countries',
@@ -81,7 +81,7 @@ COMMANDS = {
   ),
   'similar': Command(
     entity_commands.similar,
-    'Find the entities whose embeddings are nearest to that of --entity.',
+    'Find the entities most similar to --entity, by their embeddings.',
     (
       'coke similar runs/countries --entity=Kenya',
       'coke similar runs/countries --entity=Kenya --relation=borders',
@@ -100,8 +100,8 @@ COMMANDS = {
   ),
   'calibrate': Command(
     graph_commands.calibrate,
-    'Fit a function from the score of an answer to the probability that the '
-    'answer is correct, on the valid split. Store this function in --workdir.',
+    'On the valid split, fit a function from the score of an answer to the '
+    'probability that the answer is correct. Store the function in --workdir.',
     ('coke calibrate runs/countries --output=pictures',),
   ),
   'embed': Command(
@@ -132,9 +132,8 @@ COMMANDS = {
   ),
   'report': Command(
     report_command.report,
-    'Write a report of a run as one HTML file: metrics, hardest relations, '
-    'curves, calibration, maps, data, leaks and settings. --workdir may be an '
-    'exported model.',
+    'Write a report of a run or an exported model as one HTML file: metrics, '
+    'hardest relations, curves, calibration, maps, data, leaks and settings.',
     (
       'coke report runs/countries --output=report.html',
       'coke report runs/countries --split=test --output=report.html',
@@ -142,9 +141,8 @@ COMMANDS = {
   ),
   'prepare': Command(
     data_commands.prepare,
-    'Read triples of any format from --input, divide them into train, valid '
-    'and test in --output, and report leaks, such as test triples that follow '
-    'from training triples. Does not use --config and --workdir.',
+    'Split the triples of --input into train, valid and test in --output. '
+    'Report leaks, such as test triples that follow from training triples.',
     ('coke prepare facts.csv --output=data/facts',),
     needs_config=False,
     positional='input',

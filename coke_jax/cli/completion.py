@@ -1,7 +1,7 @@
 """Scripts that complete command lines of `coke` in bash, zsh and fish.
 
 The scripts contain all commands, flags, values, config fields and built-in
-configs. So a completion does not start Python.
+configs, so that a completion does not start Python.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from coke_jax import builtin_configs
 from coke_jax import config as config_lib
 from coke_jax.cli import command_types, flags
 
-# Flags that take a path. Shells complete the names of files for these flags.
+# For these flags, shells complete the names of files.
 _PATHS = (
   'workdir',
   *(flag.name for flag in flags.TABLE if flag.is_path),
@@ -101,9 +101,9 @@ class _Word:
   Attributes:
     name: the name as written on the command line, such as `--top`.
     help: the first sentence of the flag's help text.
-    values: the values that are offered.
+    values: the values to complete.
     is_switch: whether the flag is used without a value.
-    is_path: whether names of files are offered.
+    is_path: whether to complete names of files.
   """
 
   name: str
@@ -204,7 +204,7 @@ def _fish(commands: Mapping[str, command_types.Command]) -> str:
 
 
 def _words(mode: str, command: command_types.Command) -> list[_Word]:
-  """Returns the flags of a command, except those of config fields."""
+  """Returns the flags of a command, without the flags of config fields."""
   words = []
   for name in command.common:
     words.append(

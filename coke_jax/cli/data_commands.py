@@ -52,8 +52,8 @@ def prepare(
     workdir: not used.
     input: a file, a folder with files of splits, or the name of a data set.
     output: the folder to write. If it is empty or '-', no triples are written.
-    report: the JSON file for the counts and leaks. Empty if no such file is
-      written.
+    report: the JSON file for the counts and leaks. If it is empty, there is
+      no such file.
     input_format: the format of the input, or 'auto'.
     columns: the columns of head, relation and tail, separated by commas.
     column_delimiter: the text between two columns, in which \t is a tab.
@@ -141,8 +141,8 @@ def sample_paths(
 
   Args:
     config: the settings; `data.kind` must be 'walks'.
-    workdir: the folder in which the files train, dev and test are written. It
-      must not contain path data.
+    workdir: the folder for the files train, dev and test. It must not contain
+      path data.
 
   Raises:
     config.ConfigError: a setting is not valid, or `data.kind` is not 'walks'.

@@ -1,8 +1,8 @@
-"""Commands for questions about some entities: similar, relations, explain.
+"""The commands `similar`, `relations` and `explain`.
 
 Every function takes the settings and the path of a work folder or of an
-exported model. Each keyword argument is the value of the flag with the same
-name, which `flags.TABLE` describes.
+exported model. Each keyword argument is the flag of the same name in
+`flags.TABLE`.
 """
 
 import os
@@ -36,7 +36,7 @@ def similar(
   relation: str,
   side: str,
 ) -> None:
-  """Writes the entities whose embeddings are nearest to that of an entity."""
+  """Writes the entities with the embeddings nearest to one entity."""
   if not entity:
     raise config_lib.ConfigError('no --entity: expected the label of an entity')
   model = graph_commands.load_model(config, workdir, output)
@@ -122,10 +122,10 @@ def explain(
   top: int,
   on_bad_line: str,
 ) -> None:
-  """Writes the known facts that support facts or predictions.
+  """Writes the known facts that support each fact of the input.
 
-  In TSV, the column `kind` is `path` or `similar`. If a fact has no paths and
-  no similar facts, there is one line for it, whose `kind` is `none`.
+  In TSV, the column `kind` is `path` or `similar`. A fact without paths and
+  without similar facts has one line of the kind `none`.
   """
   checks.protect_files(output, input, workdir)
   model = graph_commands.load_model(config, workdir, output)

@@ -14,15 +14,14 @@ class Flag:
     name: the flag's name, written with underscores. The functions in
       `commands.COMMANDS` receive the flag as a keyword argument of this name.
       On the command line, dashes may be used instead of underscores.
-    modes: the modes that use the flag. In any other mode, the flag raises an
+    modes: the modes that use the flag. In other modes, the flag raises an
       error.
     default: the default value. The flag has the type of this value.
     help: the text for `--help` that is true for all modes. It may be empty.
     choices: the allowed values. Default: any value of the type.
-    notes: a dict from some modes to a further text for `--help` that is true
-      only for these modes.
-    defaults: a dict from a mode to its default value. Modes whose default value
-      is `default` are missing.
+    notes: further texts for `--help`. The key of a text is a tuple of the modes
+      for which the text is true.
+    defaults: the default values of some modes. All other modes use `default`.
     is_path: whether the value can be the path of a file or folder.
   """
 

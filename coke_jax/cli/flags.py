@@ -23,7 +23,7 @@ STANDARD = '-'
 
 
 class FlagError(errors.CokeError, ValueError):
-  """The command is unknown or given twice, or does not use a given flag."""
+  """An unknown or second command, or a flag that the command does not use."""
 
 
 Flag = flag_types.Flag
@@ -39,7 +39,7 @@ TABLE = (
       ('train', 'evaluate'): 'Split to evaluate with the best checkpoint.',
       ('calibrate',): 'Split for the table of reliability, valid or test.',
       ('report',): 'Split that is ranked for the tables of metrics. The '
-      'metrics of the test split are taken from results.json.',
+      'report also contains the test metrics of results.json.',
     },
     defaults={'report': 'valid'},
   ),
@@ -57,10 +57,9 @@ TABLE = (
     'minutes',
     ('train',),
     0.0,
-    'Time for a new run, in minutes. Some training steps are timed first. '
-    'Then the number of epochs, and the number of models that are trained side '
-    'by side, are chosen to fit this time. 0: the numbers in the settings are '
-    'used.',
+    'Time for a new run, in minutes. The program times some training steps. '
+    'Then it chooses the number of epochs and the number of models that fit '
+    'this time. 0: the numbers in the settings are used.',
   ),
   Flag(
     'input',
@@ -224,7 +223,7 @@ def values(mode: str) -> dict[str, Any]:
   At the start of a path, `~` is replaced by the home folder.
 
   Raises:
-    FlagError: a flag was given that the mode does not use.
+    FlagError: the command line has a flag that the mode does not use.
     errors.PathError: a path starts with `~`, and the home folder is unknown.
   """
   unused = [

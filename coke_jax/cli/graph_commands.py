@@ -1,8 +1,8 @@
-"""Commands for questions about a whole graph: discover, audit, calibrate.
+"""The commands `discover`, `audit` and `calibrate`.
 
 Every function takes the settings and the path of a work folder. `discover` and
-`audit` also accept an exported model. Each keyword argument is the value of the
-flag with the same name, which `flags.TABLE` describes.
+`audit` also accept an exported model. Each keyword argument is the flag of the
+same name in `flags.TABLE`.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ def audit(
 ) -> None:
   """Writes the known facts that the model considers least plausible."""
   model = load_model(config, workdir, output)
-  # The trainings of the folds print to standard output, which is for records.
+  # The trainings of the folds print, but standard output is for records.
   with contextlib.redirect_stdout(sys.stderr):
     found = model.audit(
       checks.split_relations(model.data.vocabulary, relation),
@@ -120,8 +120,8 @@ def calibrate(
 ) -> None:
   """Fits the calibration on the valid split and stores it in the work folder.
 
-  Prints the reliability on a split. For several precisions, also prints the
-  lowest score that reaches the precision.
+  Prints the reliability on `split`, and the lowest score that reaches each of
+  several precisions.
   """
   checks.trained_workdir(config, workdir, may_be_exported=False)
   model = load.load(workdir)

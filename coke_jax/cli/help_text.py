@@ -18,9 +18,9 @@ _VERSION = re.compile('--?version')
 def requested(argv: list[str], introduction: str) -> str | None:
   """Returns the text that a command line requests, or None.
 
-  With a command, --help requests the help of this command. Without a command,
-  it requests the list of all commands. --helpfull requests all flags and config
-  fields.
+  With a command, --help requests the help of this command. Otherwise, --help
+  requests the list of all commands. --helpfull requests all flags and config
+  fields. --version requests the version.
 
   Args:
     argv: the program and its arguments, after `subcommands.expand`.

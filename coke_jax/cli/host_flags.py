@@ -17,17 +17,16 @@ TABLE = (
     'coordinator',
     _MODES,
     '',
-    'Address of the host that runs process 0, and a free port of this host, '
-    'such as 10.0.0.1:1234, if several processes work together. Default: the '
-    'cluster provides the address, if Slurm, Open MPI or a TPU pod started the '
-    'processes.',
+    'Address and free port of the host that runs process 0, such as '
+    '10.0.0.1:1234. Default: Slurm, Open MPI or the TPU pod provides the '
+    'address.',
   ),
   flag_types.Flag(
     'num_processes',
     _MODES,
     0,
     'Number of processes that work together. Default: the cluster provides the '
-    'number. Without a cluster, it is 1.',
+    'number, or 1 without a cluster.',
   ),
   flag_types.Flag(
     'process_id',

@@ -1,10 +1,10 @@
 """Reads questions and sequences from lines of text.
 
 A line contains the labels of one question: `head TAB relation TAB ?` or
-`? TAB relation TAB tail`. Each relation of a path may have its own column, or
-all relations are in one column as in path files:
-`Mali TAB borders,currency TAB ?`. A sequence to embed need not contain `?`. A
-byte-order mark at the start of the input is not part of the first label.
+`? TAB relation TAB tail`. The relations of a path have one column each, or
+share one column as in path files: `Mali TAB borders,currency TAB ?`. A sequence
+to embed need not contain `?`. A byte-order mark at the start of the input is
+ignored.
 """
 
 import dataclasses
@@ -144,7 +144,7 @@ class Lines:
             bar.update(self.read - bar.n)
             batch = []
       except (StreamError, text_files.DataError) as error:
-        failure = error  # Raise it after yielding the lines before it.
+        failure = error  # First yield the valid lines.
       if batch:
         yield batch
       bar.update(self.read - bar.n)
@@ -190,7 +190,7 @@ class Lines:
     """
     if self.path == flags.STANDARD or not is_regular(self.path):
       return None
-    # Do not report bad lines here. They are reported when they are read again.
+    # Count bad lines silently, because `batches` reports them.
     bad: list[text_files.DataError] = []
     lines = text_files.read_lines(
       pathlib.Path(self.path), bad.append, warn=False, allow_mark=True

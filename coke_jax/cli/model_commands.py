@@ -2,7 +2,7 @@
 
 Every function takes the settings and the path of a work folder. `predict`,
 `embed` and `plot` also accept an exported model. Each keyword argument is the
-value of the flag with the same name, which `flags.TABLE` describes.
+flag of the same name in `flags.TABLE`.
 """
 
 import os
@@ -37,7 +37,7 @@ def evaluate(
 ) -> None:
   """Evaluates the best checkpoint on a split and writes the results.
 
-  If there are several processes, only process 0 needs the settings.
+  Of several processes, only process 0 needs `config`.
   """
   with host_flags.joined(coordinator, num_processes, process_id):
     if not hosts.is_main():

@@ -2,7 +2,7 @@
 
 from coke_jax.cli import flag_types
 
-# With this value of --layer, the output of the last block is written.
+# The value of --layer for the output of the last block.
 END = -1
 
 TABLE = (
@@ -43,8 +43,7 @@ TABLE = (
     'new_only',
     ('predict', 'relations'),
     False,
-    'Leave out known answers, which complete a fact of the train, valid or '
-    'test split.',
+    'Leave out answers that complete a fact of the train, valid or test split.',
   ),
   flag_types.Flag(
     'exclude_own',
@@ -58,17 +57,18 @@ TABLE = (
     False,
     '',
     notes={
-      ('predict',): 'Only give entities that occur in the place of "?" in a '
-      'known fact with the relation next to "?".',
-      ('similar',): 'Only give entities that occur on --side in a known fact '
-      'with --relation.',
+      ('predict',): 'Only give known tails of the relation before "?", or '
+      'known heads of the relation after "?".',
+      ('similar',): 'Only give known heads (or with --side=tail, known tails) '
+      'of --relation.',
     },
   ),
   flag_types.Flag(
     'side',
     ('similar',),
     'head',
-    'Side of the entity in the sequence with --relation.',
+    'Side of the entities in the sequences with --relation: head for "Kenya '
+    'borders ?", tail for "? borders Kenya".',
     ('head', 'tail'),
   ),
   flag_types.Flag(
@@ -95,8 +95,8 @@ TABLE = (
       ('plot',): 'Also draw a map of the contextual embeddings of this entity. '
       'The map has one point for each training triple that contains the '
       'entity.',
-      ('report',): 'Entity for which a map is drawn. Default: one with many '
-      'training triples.',
+      ('report',): 'Entity for which a map is drawn. Default: an entity '
+      'with many training triples.',
     },
   ),
   flag_types.Flag(
@@ -113,7 +113,7 @@ TABLE = (
       'relation, or of two relations separated by a comma. The map has one '
       'point for each training triple with one of these relations.',
       ('report',): 'Relation for which a map is drawn, or two relations '
-      'separated by a comma. Default: one with many training triples.',
+      'separated by a comma. Default: a relation with many training triples.',
     },
   ),
   flag_types.Flag(

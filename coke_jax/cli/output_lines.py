@@ -39,9 +39,8 @@ def write_records(
     format: `tsv` or `jsonl`.
     columns: returns the values of a record's TSV columns, by name.
     names: the names of the columns, in order.
-    found: pairs of a row and a record. The row contains additional values that
-      are written before the record, such as `line`, the number of the input
-      line.
+    found: pairs of a row and a record. The row contains additional values, such
+      as the number of the input line.
     words: the labels that the records may contain.
 
   Returns:
@@ -120,9 +119,7 @@ def writing(output: str) -> Iterator[IO[str]]:
 
 
 def report(done: list[str], skipped: int, output: str) -> None:
-  """Prints a summary to standard error.
-
-  It is not printed to standard output, because answers may be written there.
+  """Prints a summary to standard error. Standard output is for answers.
 
   Args:
     done: the parts of the summary.

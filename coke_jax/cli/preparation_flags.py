@@ -1,4 +1,4 @@
-"""The command-line flags that only --mode=prepare uses."""
+"""The flags that only `coke prepare` uses."""
 
 from coke_jax.cli import flag_types
 from coke_jax.data import reading, splitting
@@ -47,7 +47,10 @@ TABLE = (
     options.HEADERS,
   ),
   flag_types.Flag(
-    'weight', _MODES, '', 'Column of the weight, by name or by position.'
+    'weight',
+    _MODES,
+    '',
+    'Column with the weight of each row, by name or by position.',
   ),
   flag_types.Flag(
     'min_weight', _MODES, 0.0, 'Leave out rows with a smaller --weight.'

@@ -25,10 +25,7 @@ def serve(
   port: int,
   token_file: str,
 ) -> None:
-  """Answers requests until SIGTERM or SIGINT.
-
-  Requests that are waiting at this time are still answered.
-  """
+  """Answers requests until SIGTERM or SIGINT, and then the waiting requests."""
   try:
     from coke_jax.serve import server
   except ImportError as error:
@@ -37,10 +34,9 @@ def serve(
     ) from error
   checks.trained_workdir(config, workdir)
   options = server.Options(host=host, port=port, token=_token(token_file))
-  # The watch of `main` would end the process if the waiting requests took
-  # longer than a few seconds. So the watch below handles the first signal and
-  # then ends. While the waiting requests are answered, the watch of `main`
-  # handles a second signal.
+  # `main` also watches for signals, but gives the waiting requests only a few
+  # seconds. So the watch below handles the first signal. This watch ends before
+  # the requests are answered, so that `main` handles a second signal.
   with (
     server.Server(workdir, options) as running,
     interruption.Watch('answering the waiting requests') as watch,

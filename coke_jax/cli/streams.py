@@ -38,7 +38,7 @@ class _StandardError(io.FileIO):
 
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
-  """Replaces an OSError from a `with` block by an error that states a name.
+  """Turns an OSError of a `with` block into a WriteError that states a name.
 
   Args:
     name: the name of the stream or file that the block writes.
@@ -74,11 +74,10 @@ def on_terminal(output: str) -> bool:
 def prepare() -> None:
   """Replaces `sys.stdout` and `sys.stderr`, and opens missing descriptors.
 
-  A character that the encoding of a stream lacks is written as a backslash
-  escape. If standard error is closed or its disk is full, messages are dropped
-  and the program continues. If the disk of standard output is full, the error
-  message names standard output. If standard output is closed, `sys.stdout`
-  stays None.
+  Characters that a stream cannot encode are written as backslash escapes. If
+  standard error is closed or its disk is full, messages are dropped and the
+  program continues. If the disk of standard output is full, the error message
+  names standard output. If standard output is closed, `sys.stdout` stays None.
   """
   for descriptor in (0, 1, 2):
     try:

@@ -24,8 +24,8 @@ def expand(
     commands: the commands by name.
 
   Returns:
-    The program and its arguments. They are unchanged if the first argument is a
-    flag.
+    The program and its arguments. A command line without a command is returned
+    unchanged.
 
   Raises:
     flags.FlagError: there is no such command, or --mode is also given.

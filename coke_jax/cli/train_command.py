@@ -23,11 +23,11 @@ def train(
   num_processes: int = 0,
   process_id: int = -1,
 ) -> None:
-  """Trains in a work folder, or continues a run there. Then evaluates a split.
+  """Starts or continues a run in a work folder, then evaluates a split.
 
   Args:
-    config: the settings. Default: the recipe for the number of entities in
-      `data`.
+    config: the settings. Default: a recipe for the size of `data` and for
+      `minutes`.
     workdir: the path of the work folder. If it is empty and `data` is given,
       the work folder is `runs/<name of the data>`.
     split: the split to evaluate.
@@ -97,7 +97,7 @@ def _train(
 
 
 def _without_data(data: str) -> str:
-  """Returns a sentence about training on data with a config for paths."""
+  """Returns a hint that states the flags to use instead of --data."""
   flags, first = [f'--config.data.name={_name(data)}'], ''
   if os.path.isdir(data):
     flags.append(f'--config.data.dir={data}')
