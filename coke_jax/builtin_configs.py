@@ -1,7 +1,7 @@
 """Finds the config files that ship with the package, and loads config files.
 
-In a clone, these are the files of `configs/`. An installed package contains
-copies of them in its folder `configs`; see `setup.py`.
+In a clone, the config files are in `configs/`. An installed package contains
+copies in `coke_jax/configs/`; see `setup.py`.
 """
 
 import ast
@@ -42,9 +42,9 @@ def load(given: str | os.PathLike[str]) -> ml_collections.ConfigDict:
       function `get_config`.
 
   Raises:
-    config.ConfigError: there is no such config or file, or the file returns no
-      config.
-    errors.CokeError: the file raised this error.
+    config.ConfigError: there is no such config or file, or `get_config` fails
+      or returns no ConfigDict.
+    errors.CokeError: the path is not valid, or the file raised this error.
   """
   file = path(str(given)) or user_paths.expand(given, 'config')
   if not user_paths.is_file(file):
@@ -59,7 +59,7 @@ def load(given: str | os.PathLike[str]) -> ml_collections.ConfigDict:
     made = runpy.run_path(str(file))['get_config']()
   except errors.CokeError:
     raise
-  except Exception as error:  # A config file is a program.
+  except Exception as error:  # The file can raise any error.
     raise config_lib.ConfigError(
       f'{file}: cannot be read: {type(error).__name__}: {error}: expected a '
       'Python file with a function get_config() without arguments'
@@ -76,7 +76,7 @@ def closest(name: str) -> list[str]:
   """Returns the names of the built-in configs that are similar to a name.
 
   Args:
-    name: a name, or the path of a file, whose name without suffix is compared.
+    name: a name or a path. The folder and the suffix of a path are ignored.
 
   Returns:
     At most two names, the most similar name first.
@@ -85,9 +85,6 @@ def closest(name: str) -> list[str]:
 
 
 def summary(name: str) -> str:
-  """Returns the first docstring line of a built-in config.
-
-  The line names the data set.
-  """
+  """Returns the first docstring line of a built-in config."""
   text = (folder() / f'{name}.py').read_text(encoding='utf-8')
   return (ast.get_docstring(ast.parse(text)) or '').partition('\n')[0]

@@ -14,8 +14,8 @@ ROWS = ('instance', 'query')
 DTYPES = ('float32', 'bfloat16')
 COMPOSITIONS = ('', 'complex', 'rotation')
 
-# Settings that may be changed when a run continues. They affect the speed and
-# the log of the run. They change the trained parameters at most by rounding.
+# Settings that may change when a run continues. They affect the speed and the
+# log of the run. They change the trained parameters only by rounding.
 RUNTIME_FIELDS = (
   'train.checkpoint_every_minutes',
   'train.log_every_steps',
@@ -34,8 +34,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   """Checks the value of every setting.
 
   Raises:
-    ConfigError: a value is not valid. The message lists each such field with
-      its value and the expectation.
+    ConfigError: a value is not valid. The message has one line per invalid
+      field.
   """
   if not isinstance(config, ml_collections.ConfigDict):
     raise ConfigError(
@@ -51,8 +51,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
   data, model, train = config.data, config.model, config.train
   for field, value in flat.items():
     if isinstance(value, str):
-      # Bytes of an argument that are not UTF-8 become surrogates, which cannot
-      # be written to a file.
+      # Python turns bytes of arguments that are not UTF-8 into surrogates.
+      # Surrogates cannot be written to a file.
       text = value.encode(errors='ignore').decode()
       expect(field, value == text, 'text in UTF-8')
   for field, value in flat.items():
@@ -95,8 +95,8 @@ def validate(config: ml_collections.ConfigDict) -> None:
     not shards
     or train.n3_penalty == train.dura_penalty == 0
     or train.candidates > 0,
-    'False if train.n3_penalty or train.dura_penalty is above 0 and '
-    'train.candidates is 0',
+    'False if train.candidates is 0 and one of train.n3_penalty and '
+    'train.dura_penalty is above 0',
   )
   expect('train.vocabulary_chunk', train.vocabulary_chunk >= -1, 'at least -1')
   for field in ('num_epochs', 'learning_rate'):
@@ -125,7 +125,7 @@ def validate(config: ml_collections.ConfigDict) -> None:
     'train.walks_per_epoch',
     train.walks_per_epoch == 0
     or (train.walks_per_epoch > 0 and data.max_path_length > 1),
-    '0, or a positive number if data.max_path_length is above 1',
+    '0 if data.max_path_length is 1, otherwise at least 0',
   )
   expect(
     'model.num_heads',

@@ -1,10 +1,10 @@
 """Audits facts with models that were not trained on them.
 
-A model gives many wrong facts a high probability, because it was trained on
-them. So the facts are divided into parts, the folds. For each fold, a model is
+If wrong facts are in the training data, the trained model gives many of them a
+high probability. So the facts are divided into folds. For each fold, a model is
 trained on the training facts outside the fold and scores the facts in the fold.
-Training facts that are in no fold (see `data.folds.assign`) are scored with the
-model of the run.
+Some training facts are in no fold; see `data.folds.assign`. The model of the
+run scores these facts.
 """
 
 import dataclasses
@@ -53,8 +53,7 @@ def audit(
     **options: arguments of `Model.audit`, such as `top`.
 
   Returns:
-    As `Model.audit`. Training facts that are in no fold are scored with the
-    model of the run.
+    As `Model.audit`.
 
   Raises:
     CrossAuditError: the run is not for link prediction.
@@ -76,9 +75,9 @@ def judges(
 ) -> Iterator[audit_lib.Judge]:
   """Trains the model of each fold and yields it as a judge for `Model.audit`.
 
-  A judge consists of a model and the facts that this model scores. No training
-  starts before the caller requests the first judge, so `Model.audit` can check
-  its arguments first.
+  A judge consists of a model and the facts that this model scores. The first
+  training starts when the caller requests the first judge. Before that,
+  `Model.audit` checks its arguments.
 
   Args:
     model: the model of the run.

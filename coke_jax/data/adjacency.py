@@ -19,8 +19,8 @@ EDGES_PER_CHUNK = 1 << 24
 class Adjacency:
   """The distinct edges of a graph in both directions.
 
-  For each edge, there is also an edge of the inverse relation from its tail to
-  its head, if the relation has an inverse.
+  If a relation r has an inverse s, there is an edge (t, s, h) for each edge
+  (h, r, t).
 
   Attributes:
     num_entities: V, the number of entities.
@@ -28,9 +28,9 @@ class Adjacency:
       edges are sorted by relation, then by head, then by tail.
     start: int64 [R + 1]. The edges of relation r are
       `edges[start[r]:start[r + 1]]`.
-    base: another graph with the same entities and relations, whose edges are
-      added to those in `edges`. Many graphs can share a large base. Default:
-      no other edges.
+    base: another graph with the same entities and relations. The edges of this
+      graph are those in `edges` and those of `base`. Many graphs can share a
+      large base. Default: no other edges.
   """
 
   num_entities: int
@@ -140,11 +140,11 @@ class Adjacency:
   def _neighbors(
     self, entities: np.ndarray, relations: np.ndarray
   ) -> Iterator[np.ndarray]:
-    """Yields the sorted neighbors of each entity along one relation per entity.
+    """Yields the sorted neighbors of each entity along its relation.
 
     Args:
       entities: int32 [M], entity ids.
-      relations: int64 [M], the relation for each entity.
+      relations: int64 [M], the relation of each entity.
 
     Yields:
       int32 [neighbors], M times.
@@ -164,11 +164,7 @@ class Adjacency:
 
   @functools.cached_property
   def _edge_keys(self) -> np.ndarray:
-    """The key of each edge, an integer made of relation and head: int64 [E].
-
-    The keys are in ascending order. Edges with equal relation and head have
-    equal keys.
-    """
+    """An integer for the relation and head of each edge: int64 [E], sorted."""
     head, relation, _ = self.edges.T
     return relation.astype(np.int64) * self.num_entities + head
 
@@ -226,8 +222,8 @@ def from_triples(
     triples: int32 [T, 3], head, relation and tail. A triple may occur several
       times, also as a triple of the inverse relation.
     num_entities: V, the number of entities.
-    inverse: int32 [R], the inverse of each relation, or NO_RELATION if it has
-      none. The edges of a relation without an inverse have one direction.
+    inverse: int32 [R], the inverse of each relation. NO_RELATION for relations
+      without an inverse, whose edges have one direction.
     base: a graph whose edges are added. Default: no other edges.
   """
   back = triples[:, ::-1].copy()  # The columns are tail, relation, head.
@@ -257,7 +253,7 @@ def _products(
   sets: np.ndarray,
   step: scipy.sparse.csr_array,
 ) -> Iterator[np.ndarray]:
-  """Yields the entities that a relation leads to, for each of M sets.
+  """Yields for each of M sets the entities that a relation leads to.
 
   Args:
     reached: sparse bool [all sets, V].

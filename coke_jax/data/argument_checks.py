@@ -15,7 +15,7 @@ def check_text(name: str, value: Any) -> None:
     text_files.DataError: the argument has another type.
   """
   if not isinstance(value, str):
-    raise _error(name, value, 'text, which is a str')
+    raise _error(name, value, 'a str')
 
 
 def check_truth(name: str, value: Any) -> None:
@@ -24,7 +24,7 @@ def check_truth(name: str, value: Any) -> None:
   Raises:
     text_files.DataError: the argument is another value.
   """
-  # NumPy has its own type of truth values.
+  # Also accept NumPy's bool.
   if type(value).__name__ not in ('bool', 'bool_'):
     raise _error(name, value, 'True or False')
 
