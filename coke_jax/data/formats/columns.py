@@ -36,11 +36,11 @@ class Selection(NamedTuple):
   """The columns to read.
 
   Attributes:
-    positions: the positions of head, relation, tail and, if there is one, the
-      weight, counted from 0.
+    positions: the positions of head, relation and tail, counted from 0. If
+      there is a weight, its position is the fourth.
     ignored: the names of all other columns.
-    assumed: the names of the columns of head, relation and tail, if they were
-      read in this order because their names are unknown. Otherwise empty.
+    assumed: the names of the columns of head, relation and tail, if these
+      columns were chosen only by their order. Otherwise empty.
   """
 
   positions: tuple[int, ...]
@@ -66,8 +66,8 @@ def usual(names: Sequence[str]) -> list[int] | None:
     names: the name of each column.
 
   Returns:
-    The positions of head, relation and tail. None if the names do not include
-    those of an entry of FAMILIES, or include one of them twice.
+    The positions of head, relation and tail. None if no entry of FAMILIES has
+    all its names exactly once in `names`.
   """
   lower = [str(name).strip().lower() for name in names]
   for family in FAMILIES:
@@ -85,8 +85,8 @@ def by_name(
     names: the name of each column.
     options: the options. If `columns` is empty, the names must include those of
       an entry of FAMILIES, or there must be exactly three columns besides the
-      weight. If all given columns are numbers, and not all of them are names,
-      they are positions, as for a file whose names are 0, 1 and 2.
+      weight. If all given columns are numbers, they are positions. But if each
+      number is also a name, they are names.
     place: the place of the names, for error messages.
 
   Raises:
@@ -113,7 +113,7 @@ def by_name(
     ]
     if len(triple) != 3:
       typed = names
-      if len(set(names)) < len(names):  # A repeated name chooses no column.
+      if len(set(names)) < len(names):  # A repeated name is ambiguous.
         typed = [str(number) for number in range(1, len(names) + 1)]
       raise text_files.DataError(
         f'{place}: the columns are {", ".join(map(repr, names))}: expected '
@@ -133,19 +133,19 @@ def by_position(
   *,
   may_be_header: bool = False,
 ) -> Selection:
-  """Finds the columns of rows whose columns have no names.
+  """Finds the columns by position, if the columns have no names.
 
   Args:
     fields: the first row.
     options: the options. If `columns` is empty, there must be exactly three
       columns besides the weight.
     place: the place of the first row, for error messages.
-    may_be_header: whether the first row may contain the column names. If so, an
-      error message suggests to select columns by these names. Default: False.
+    may_be_header: whether the first row may contain the column names. Then an
+      error message suggests these names. Default: False.
 
   Raises:
-    text_files.DataError: there are not enough columns, or a column is given by
-      name.
+    text_files.DataError: there are too few or too many columns, or a column is
+      given by name.
   """
   names = [str(number) for number in range(1, len(fields) + 1)]
   if not options.columns and len(names) - bool(options.weight) != 3:

@@ -17,11 +17,11 @@ DELIMITERS = {'csv': ',', 'tsv': '\t'}
 QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Delimiters that an error message suggests. For a row with enough fields, it
-# only suggests the first three, because labels rarely contain them.
+# Delimiters that error messages suggest. If a row has at least three fields,
+# only the first three are suggested, because labels rarely contain them.
 _HINTED = ('\t', ';', '|', ',', ' ')
-# Maps the first bytes of a compressed file to its compression, and to the
-# suffix with which the file can be read. If there is none, the suffix is empty.
+# Maps the first bytes of a compressed file to its compression and its suffix.
+# The suffix is empty if such files cannot be read.
 _COMPRESSED = {
   b'\x1f\x8b': ('gzip', '.gz'),
   b'BZh': ('bzip2', '.bz2'),
@@ -49,7 +49,7 @@ def read(
     'stop'.
 
   Raises:
-    text_files.DataError: fields can be quoted, and the delimiter equals the
+    text_files.DataError: the quote is not 'none', and the delimiter equals the
       quote or has more than one character.
   """
   delimiter = options.delimiter or DELIMITERS[format]
@@ -283,7 +283,7 @@ def _check_width(
 def _other_delimiter(
   fields: list[str], delimiter: str, others: Sequence[str]
 ) -> str:
-  """Returns a sentence about the delimiter that a row may have, or ''."""
+  """Returns a sentence that suggests another delimiter, or ''."""
   line = delimiter.join(fields)
   for other in others:
     if other != delimiter and len(line.split(other)) >= 3:

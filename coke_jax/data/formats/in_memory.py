@@ -21,16 +21,16 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
       least three columns, or an iterable of triples. A triple is a tuple, a
       list or an array. Triples of a set are sorted, because the order of a set
       differs between processes.
-    options: the options. `columns` contains positions, counted from '1', or
-      the names of the columns, if the data have names. If `header` is 'yes',
-      the first row of an array or iterable contains these names.
+    options: the options. `columns` contains names, or positions counted from
+      '1'. If `header` is 'yes', the first row of an array or iterable contains
+      the names.
 
   Returns:
     The rows.
 
   Raises:
-    text_files.DataError: the data have none of these types, or a column does
-      not exist.
+    text_files.DataError: the data have another type or shape, or a column
+      cannot be read.
   """
   skip = options.on_bad_line == 'skip'
   names = column_names(data)
@@ -66,10 +66,11 @@ def read(data: Any, options: options_lib.Options) -> rows_lib.Source:
 def _check_no_fractions(
   name: str, column: list[Any], log: rows_lib.RowLog
 ) -> None:
-  """Checks that no missing value has turned whole numbers into fractions.
+  """Checks that pandas did not convert whole numbers to float.
 
   Raises:
-    text_files.DataError: the column contains fractions and a missing value.
+    text_files.DataError: the first value is a float, and a later value is
+      missing.
   """
   if not column or not isinstance(column[0], float):
     return
@@ -138,8 +139,7 @@ def _sequences(
     selection = columns_lib.by_name(first, options, log.place(1))
     next(rows)
   else:
-    # No row is left out by default, because it may be a triple of labels that
-    # are also usual names.
+    # By default, the first row is a triple, even if its labels are usual names.
     log.may_have_header = options.header == 'auto' and columns_lib.is_header(
       first, options_lib.Options()
     )

@@ -91,7 +91,7 @@ def _rows(
 def _keys(
   value: Any, options: options_lib.Options, log: rows_lib.RowLog, number: int
 ) -> list[Any]:
-  """Returns the key or the position of each column, found in the first row."""
+  """Returns the key or the position of each column in the first row."""
   place = log.place(number)
   if isinstance(value, dict):
     names = list(value)

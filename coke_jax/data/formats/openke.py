@@ -33,9 +33,9 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
 
   Returns:
     The rows, which contain labels. Iterating over them raises
-    `text_files.DataError` if the file cannot be read, if the number of triples
-    is not the number in the first line, or if a line cannot be read exactly and
-    `on_bad_line` is 'stop'.
+    `text_files.DataError` if the file cannot be read or line 1 states a wrong
+    number of triples. If `on_bad_line` is 'stop', a line that cannot be read
+    exactly raises this error, too.
 
   Raises:
     text_files.DataError: the labels cannot be read.
@@ -104,7 +104,7 @@ def _labels(path: pathlib.Path) -> dict[str, str]:
 def _counted_lines(
   path: pathlib.Path, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, str]]:
-  """Yields the lines after the first line, which states how many follow.
+  """Yields the lines after line 1, which states the number of these lines.
 
   Raises:
     text_files.DataError: the number in the first line is wrong.

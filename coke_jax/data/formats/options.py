@@ -80,8 +80,8 @@ class Options:
       )
     if self.min_weight and not self.weight:
       raise text_files.DataError(
-        f'min_weight is {self.min_weight:g} and weight is empty: expected the '
-        'column of the weights in weight'
+        f'min_weight is {self.min_weight:g} and weight is empty: expected '
+        'weight to name a column'
       )
     if any(character in self.delimiter for character in '\r\n'):
       raise text_files.DataError(

@@ -27,8 +27,7 @@ EXTENSIONS = {
 }
 # An error message lists at most this many files.
 _SHOWN_FILES = 5
-# The keys are extensions of files that cannot be read. The values are the
-# remedies in the error messages.
+# Maps each extension that cannot be read to the advice in the error message.
 _REMEDIES = {
   '.json': 'if each line is one JSON object or array, use coke prepare with '
   "--input-format=jsonl (in Python: format='jsonl'). `jq -c '.[]' FILE.json` "
@@ -165,7 +164,7 @@ def _extension(path: pathlib.Path) -> str:
 
 
 def _format(path: pathlib.Path) -> str:
-  """Returns the format of a file, which its name determines."""
+  """Derives the format of a file from its name."""
   if path.name.endswith('2id.txt') and openke.is_openke(path.parent):
     return 'openke'
   extension = _extension(path)

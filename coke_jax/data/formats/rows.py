@@ -1,8 +1,8 @@
 """Converts rows of any format to integer triples.
 
-A reader returns a `Source`, which yields rows. `collect` checks their labels
-and weights, and replaces labels by numbers. For a row that cannot be read,
-`RowLog` raises an error or counts the row and the reason.
+A reader returns a `Source`, which yields rows. `collect` checks the labels and
+weights of these rows, and converts labels to integers. For a row that cannot be
+read, `RowLog` raises an error or counts the row and the reason.
 """
 
 import array
@@ -25,8 +25,8 @@ class RowLog:
 
   Attributes:
     name: the name of the source in messages, such as the path of a file.
-    skip: whether a row that cannot be read is left out. Otherwise, it raises an
-      error.
+    skip: whether a row that cannot be read is left out. Otherwise, such a row
+      raises an error.
     unit: the text between the name and the number of a row. Default: a colon,
       for the lines of a file.
     rows: number of rows read, including those left out.
@@ -35,13 +35,12 @@ class RowLog:
     ignored_columns: the names of the columns that were not read.
     assumed_columns: see `columns.Selection.assumed`.
     header: the fields of the first line, if they are the names of the columns.
-      Otherwise, it is empty.
-    may_have_header: True if the option `header` is 'auto' and the first row was
-      read as a triple. This row may still contain the names of the columns.
+      Otherwise empty.
+    may_have_header: whether the first row was read as a triple, but may contain
+      the names of the columns.
     unquoted: whether quotes around fields were kept as part of the labels.
-    windows_ends: number of rows that end with CR LF. Rows of formats without
-      lines of columns are not counted.
-    unix_ends: number of rows that end with LF only.
+    windows_ends: number of rows of csv, tsv and openke that end with CR LF.
+    unix_ends: number of rows of csv, tsv and openke that end with LF only.
   """
 
   name: str
@@ -123,9 +122,8 @@ class Source:
   """Rows of any format, and the log of the rows that were left out.
 
   Attributes:
-    rows: yields pairs of the number and the values of a row. The values are
-      head, relation, tail and, if there is a weight column, the weight. They
-      can have any type.
+    rows: yields the number and the values of each row. The values are head,
+      relation and tail, and maybe a weight. Values can have any type.
     log: the log, which is filled while `rows` is iterated over.
   """
 
@@ -140,7 +138,7 @@ def collect(
   options: options_lib.Options,
   progress: str = '',
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Reads all rows of a source, and replaces labels by integers.
+  """Reads all rows of a source, and converts labels to integers.
 
   A label is a text or an integer. A row with a missing value (None, NaN, empty
   text) or a value of another type raises an error or is left out.
@@ -177,7 +175,7 @@ def collect(
       try:
         triple = entity_ids[row[0]], relation_ids[row[1]], entity_ids[row[2]]
       except (KeyError, TypeError):
-        # A label is new, or a value has no hash.
+        # A label is new, or a value is not a text.
         labels = [
           values_lib.to_label(value, options.escape_labels) for value in row[:3]
         ]
