@@ -1,4 +1,4 @@
-"""Conversion of data sets to named arrays and back."""
+"""Converts a data set to a dictionary of arrays and back."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,10 +17,9 @@ _PATH_FIELDS = tuple(
 
 
 def equal(left: DataSet, right: DataSet) -> bool:
-  """Returns whether two data sets have equal labels and equal splits.
+  """Returns whether two data sets are equal, except for their names.
 
-  Two splits are equal if their lines are equal and in the same order. The names
-  of the data sets are not compared.
+  The lines of equal splits are in the same order.
   """
   if type(left) is not type(right) or left.vocabulary != right.vocabulary:
     return False
@@ -40,11 +39,9 @@ def to_arrays(data: DataSet) -> dict[str, np.ndarray]:
     A dictionary of arrays. For a graph:
       `<split>`: int32 [lines, 3], for each of the three splits.
     For path data:
-      `inverse`: the index of the inverse of each relation.
-      `<split> <field>`, for example `train source`: each field of each
-        split's `paths.PathSet`.
-      `<split> deduction`: whether each path is a path by deduction (see the
-        module `deduction`), for the splits in `data.deduction`.
+      `inverse`: the index of each relation's inverse.
+      `<split> <field>`, such as `train source`: a field of a `paths.PathSet`.
+      `<split> deduction`: the mask in `data.deduction`, if it has this split.
   """
   if isinstance(data, graph_lib.KnowledgeGraph):
     return {split: data.split(split) for split in graph_lib.SPLITS}
@@ -79,7 +76,9 @@ def from_arrays(
     splits = {split: arrays[split] for split in graph_lib.SPLITS}
     for split, triples in splits.items():
       if triples.ndim != 2 or triples.shape[1] != 3:
-        raise ValueError(f'{split} {triples.shape}: expected [lines, 3]')
+        raise ValueError(
+          f'{split} has the shape {triples.shape}: expected [lines, 3]'
+        )
       _check(split, triples[:, [0, 2]], 0, vocabulary.num_entities)
       _check(split, triples[:, 1], 0, vocabulary.num_relations)
     return graph_lib.KnowledgeGraph(name, vocabulary, **splits)
@@ -111,5 +110,5 @@ def _check(name: str, ids: np.ndarray, least: int, end: int) -> None:
   if ids.size and not (least <= ids.min() and ids.max() < end):
     raise ValueError(
       f'{name} holds ids from {ids.min()} to {ids.max()}: expected {least} to '
-      f'{end - 1}, which have labels'
+      f'{end - 1}'
     )

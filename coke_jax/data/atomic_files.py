@@ -1,9 +1,8 @@
 """Atomic writing: a file is written completely or not at all.
 
-`whole_file` writes to a temporary file in the folder of the target and renames
-it. A link is followed, and a device or pipe is written directly: neither is
-replaced. `remove_unfinished` deletes the temporary files of killed processes.
-`writing` adds the name of the file to error messages.
+`whole_file` writes a temporary file and renames this file at the end.
+`remove_unfinished` deletes the temporary files of killed processes. `writing`
+adds the name of the file to error messages.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ class WriteError(errors.CokeError, OSError):
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path) -> Iterator[None]:
-  """Replaces an OSError in a `with` block by an error with the file name.
+  """Adds the name of a file to an OSError in a `with` block.
 
   Args:
     path: the file or folder that the block writes.
@@ -48,8 +47,8 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 def follow_links(path: pathlib.Path) -> pathlib.Path:
   """Returns the path at the end of a chain of symbolic links.
 
-  Links of `/proc` to open files, such as that behind `/dev/stdout`, are not
-  followed, because a file of that name need not exist.
+  Links in `/proc` are not followed, because their targets, such as `pipe:[42]`,
+  need not be files. `/dev/stdout` leads to such a link.
 
   Args:
     path: the path. It need not exist.
@@ -65,12 +64,12 @@ def follow_links(path: pathlib.Path) -> pathlib.Path:
 
 
 def _is_open_file(link: pathlib.Path) -> bool:
-  """Returns whether a link is that of a file descriptor, as in /proc/1/fd."""
+  """Returns whether a link is in /proc, such as /proc/self/fd/1."""
   return os.path.realpath(link.parent).startswith('/proc/')
 
 
 def _can_be_replaced(target: pathlib.Path) -> bool:
-  """Returns whether a new file may replace a path without links."""
+  """Returns False for links, devices and pipes, otherwise True."""
   try:
     mode = target.stat().st_mode
   except FileNotFoundError:
@@ -94,8 +93,8 @@ def whole_file(path: pathlib.Path) -> Iterator[pathlib.Path]:
     path: the file to write. It need not exist.
 
   Yields:
-    The path of the empty temporary file, in the folder of the replaced file. Or
-    the path of the device or pipe. The block opens it only once.
+    The path of the empty temporary file, or of the device or pipe. The block
+    may open this path only once.
 
   Raises:
     BrokenPipeError: the path is a pipe whose reader has ended.

@@ -1,8 +1,8 @@
 """Named data sets: their sources and their published counts.
 
-A data set is a folder with one file for each split. `locate` finds the folder.
-If it is missing and a public address is known, `locate` downloads the files and
-checks their SHA-256.
+A data set is a folder with one file for each split. `locate` finds this folder.
+If the folder is missing and has a public address, `locate` downloads the files
+and checks their SHA-256.
 """
 
 import dataclasses
@@ -42,15 +42,14 @@ class Benchmark:
     relations: number of relations in all splits together. The number for path
       data includes inverse relations.
     lines: number of lines of each split.
-    address: a URL that contains a commit hash. If it ends with `/`, it is a
-      folder of plain files, otherwise a .tar.gz archive with the files. If it
-      is empty (the default), the files cannot be downloaded.
-    sha256: the SHA-256 of each split's uncompressed file. Default: empty, for
-      data sets without an address or with the SHA-256 of the archive.
+    address: a URL that contains a commit hash. A URL that ends with `/` is a
+      folder of plain files. Any other URL is a .tar.gz archive. Default: empty,
+      if the files cannot be downloaded.
+    sha256: the SHA-256 of each split's uncompressed file. Default: not checked.
     splits: the names of the files, without `.txt`.
     archive_sha256: the SHA-256 of the archive. Default: not checked.
-    prefix: the text before the names of the files in the archive. Default:
-      empty.
+    prefix: the start of the file names in the archive, such as
+      `wikidata5m_transductive_`. Default: empty.
     max_bytes: the maximum size of the archive and of each file. Default:
       `downloads.MAX_BYTES`.
   """
@@ -66,7 +65,7 @@ class Benchmark:
   max_bytes: int = 0
 
 
-# The data sets that can be given to `locate` by name.
+# The data sets that `locate` finds by name.
 # fmt: off
 BENCHMARKS = {
   'FB15k': Benchmark(
@@ -128,6 +127,7 @@ BENCHMARKS = {
     38_551, 22, (2_129_539, 11_277, 46_577), splits=('train', 'dev', 'test')),
   'PathQueryFB': Benchmark(
     75_043, 26, (6_266_058, 27_163, 109_557), splits=('train', 'dev', 'test')),
+  # A graph in the folder of this module.
   'countries': Benchmark(5_853, 13, (6_953, 235, 235)),
 }
 # fmt: on
@@ -155,13 +155,11 @@ def locate(
     download: whether a missing data set may be downloaded. Default: True.
 
   Returns:
-    The folder. If it is in the cache, it contains all files of the data set.
-    The content of other folders is not checked.
+    The folder. Only a folder in the cache is checked for missing files.
 
   Raises:
     text_files.DataError: there is no such folder or data set, the folder in the
-      cache lacks a file, or the download failed. The message states where to
-      put the files.
+      cache lacks a file, or the download failed.
   """
   if folder:
     given = user_paths.expand(folder)
@@ -215,11 +213,10 @@ def locate(
 def check_counts(
   name: str, *, entities: int, relations: int, train: int, valid: int, test: int
 ) -> None:
-  """Compares the counts of a known data set with the published ones.
+  """Checks that a data set has its published counts.
 
   Args:
-    name: the name of the data set. If it is not one of `names()`, nothing is
-      checked.
+    name: the name of the data set. Names outside `names()` are not checked.
     entities: number of entities read.
     relations: number of relations read.
     train: number of lines read from the training split.

@@ -23,7 +23,7 @@ def read(
   kind: type[_Data],
   parse: Callable[[], _Data],
 ) -> _Data:
-  """Reads a cache file, or parses the data set and writes the cache file.
+  """Reads the cache file. If it is missing, calls `parse` and writes the file.
 
   If the cache file is damaged, a warning is logged and the file is replaced. If
   the cache file cannot be written, a warning is logged. Several processes can
@@ -82,8 +82,7 @@ def content_key(layout: str, files: Iterable[tuple[str, pathlib.Path]]) -> str:
 
   Args:
     layout: the version of the cache format, and the format of the lines.
-    files: pairs of the role of a file, such as the name of its split, and its
-      path.
+    files: pairs (role, path). A role is for example the name of a split.
 
   Raises:
     text_files.DataError: a file cannot be read.
@@ -116,7 +115,7 @@ def _save(cache: pathlib.Path, data: arrays.DataSet, remarks: Any) -> None:
 def _load(
   cache: pathlib.Path, name: str, kind: type[_Data]
 ) -> tuple[_Data, Any]:
-  """Reads a cache file. It contains checksums, so damage raises an error."""
+  """Reads a cache file. The checksums in the file detect damage."""
   with (
     cache.open('rb') as stream,
     np.load(stream, allow_pickle=False) as packed,

@@ -3,10 +3,8 @@
 In a graph with very many entities, a training step spends most of its time on
 the logits of entities that are not answers. If candidates are sampled, a step
 scores all entities of its batch and a uniform sample of the other entities. The
-entities of the batch have the weight 1. The sampled entities have equal
-weights, and the sum of these weights is the number of the other entities. So a
-weighted sum over the candidates is an unbiased estimate of the sum over all
-entities.
+weights of the candidates make a weighted sum over the candidates an unbiased
+estimate of the sum over all entities.
 """
 
 import numpy as np
@@ -32,7 +30,7 @@ def sample_candidates(
     size: the number of candidates. It is doubled until at least a quarter of
       the candidates are sampled entities, but it never exceeds V.
     generator: draws the sample.
-    known: int32 [..], ids of other entities that must be candidates. Default:
+    known: int32 [..], ids of other entities that become candidates. Default:
       none.
 
   Returns:
@@ -77,7 +75,7 @@ def _sample_others(
   count = size - len(excluded)
   if 2 * size > num_entities:
     return generator.permutation(np.flatnonzero(others))[:count]
-  # If few of many entities are sampled, this is faster than a permutation.
+  # For a small sample, repeated draws are faster than a permutation.
   found = np.zeros(0, np.int64)
   while len(found) < count:
     drawn = generator.integers(0, num_entities, 2 * count)

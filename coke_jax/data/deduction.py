@@ -1,10 +1,9 @@
 """Divides paths into paths by deduction and paths by induction.
 
-A path of the valid or test split is a path by deduction if its target can be
-reached from its source along its relations in the graph of the training edges.
-All other paths are paths by induction. A data set can list the paths of each
-kind in separate files. `find_files` finds these files and `from_parts` checks
-them. `deducible` computes the kind of each path.
+A path is a path by deduction if the training edges lead from its source along
+its relations to its target. All other paths are paths by induction. A data set
+can list the paths of each kind in separate files. `find_files` finds these
+files and `from_parts` checks them. `deducible` computes the kind of each path.
 """
 
 import pathlib

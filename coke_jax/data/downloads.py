@@ -37,9 +37,9 @@ def fill_folder(
     address: the URL of a folder of plain files, if it ends with `/`. Otherwise
       the URL of a .tar.gz archive, which may contain the files in any folder.
     sha256: a dict from the name of a file to the SHA-256 of its content, in
-      hexadecimal. An empty text is not compared.
+      hexadecimal. With an empty text, the file is not checked.
     archive_sha256: the SHA-256 of the archive. Default: not checked.
-    prefix: the text before the file names in the archive. It is removed.
+    prefix: the start of the file names in the archive, which is removed.
       Default: empty.
     max_bytes: the maximum size of a download, and of each file in the archive.
       Default: MAX_BYTES.
@@ -71,7 +71,7 @@ def fill_folder(
     try:
       complete.rename(folder)
     except OSError:
-      # Another process may have renamed its own copy first.
+      # Another process may have created the folder first.
       if not folder.is_dir():
         raise
 

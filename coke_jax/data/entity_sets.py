@@ -1,4 +1,4 @@
-"""Sets of entities for many rows. Each distinct set is stored once."""
+"""Sets of entities, such as the known answers of each query."""
 
 import dataclasses
 

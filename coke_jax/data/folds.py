@@ -4,7 +4,7 @@ import numpy as np
 
 from coke_jax.data import argument_checks, splitting, text_files
 
-# Facts with this number are in no fold. Every model is trained with them.
+# Marks a fact that is in no fold. Every model is trained with this fact.
 ALWAYS = -1
 
 
@@ -16,25 +16,23 @@ def assign(
   The model of a fold is trained without the facts of the fold. So all entities
   and relations of the fold should also occur in other training facts. For this
   reason, the training facts of each entity and relation are put into at least
-  two folds. This is impossible for an entity or relation with a single training
-  fact. With only two or three folds, it can be impossible for others, too. All
-  training facts of such an entity or relation are in no fold.
+  two folds. This can be impossible, for example for an entity with a single
+  training fact. All training facts of such an entity or relation are in no
+  fold.
 
-  Equal facts are in the same fold. The facts (h, r, t) and (t, r, h) are also
-  in the same fold.
+  Equal facts are in the same fold, and so are (h, r, t) and (t, r, h).
 
   Args:
     triples: int32 [N, 3], the facts of all splits.
     in_train: bool [N], whether a fact is a training fact.
-    folds: the number of folds, at least 2.
+    folds: from 2 to the number of training facts.
     seed: the seed of the random choice, at least 0.
 
   Returns:
     int64 [N], from 0 to folds - 1, or `ALWAYS`.
 
   Raises:
-    text_files.DataError: `folds` or `seed` is not a whole number, `folds` is
-      below 2 or above the number of training facts, or `seed` is negative.
+    text_files.DataError: `folds` or `seed` is not valid.
   """
   argument_checks.check_whole_number('folds', folds, least=2)
   argument_checks.check_whole_number('seed', seed, least=0)
