@@ -28,11 +28,8 @@ def read_paths_cached(
 ) -> paths_lib.PathData:
   """Does the same as `path_files.read_paths`, but reads the cache if possible.
 
-  The name of a cache file depends on the content of the path files and their
-  format. If either changes, the path files are read again. If the cache file is
-  damaged, a warning is logged and the file is replaced. If the cache cannot be
-  written, a warning is logged and the next call reads the path files again.
-  Several processes can use the same cache at once.
+  If the content or the format of the path files changes, they are read again.
+  See `cache_files.read` about damaged cache files.
 
   Args:
     folder: the folder of the path files, as in `path_files.read_paths`.

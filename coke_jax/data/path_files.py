@@ -1,7 +1,6 @@
 """Strict reading and writing of path files.
 
-Labels are opaque text, as in triple files. A line that cannot be read exactly
-raises an error. The message states the file, the line and what was expected.
+`text_files` describes which lines raise an error.
 """
 
 import array
@@ -43,8 +42,7 @@ def read_paths(
 
   Returns:
     The data. Ids are assigned to labels in sorted order. In all splits,
-    `relations` has one column for each relation of the longest path of the
-    whole data set.
+    `relations` is as wide as the longest path of the data set.
 
   Raises:
     text_files.DataError: a file is missing or ambiguous, a line cannot be read,
@@ -86,10 +84,9 @@ class _Reader:
     self.layout = layout
     self.entities = text_files.LabelIndex()
     self.relations = text_files.LabelIndex()
-    # From the text of a path, the second field of a line, to the index of the
-    # path in `paths`.
+    # Maps the text of a path to its index in `paths`.
     self.path_ids: dict[str, int] = {}
-    self.paths: list[list[int]] = []  # the relation indices of each path
+    self.paths: list[list[int]] = []  # Contains relation indices.
 
   def read(self, path: pathlib.Path) -> np.ndarray:
     """Reads the N lines of a file.
@@ -140,7 +137,7 @@ class _Reader:
   def finish(
     self, read: Sequence[np.ndarray]
   ) -> tuple[vocabulary_lib.Vocabulary, list[paths_lib.PathSet]]:
-    """Adds inverse relations, sorts the labels and assigns the final ids."""
+    """Adds missing inverses, sorts the labels and assigns the final ids."""
     marker = self.layout.inverse_marker
     if any(label.startswith(marker) for label in self.relations):
       for label in list(self.relations):

@@ -71,10 +71,13 @@ class PathSet:
     rows = len(self.source)
     if self.relations.ndim != 2 or len(self.relations) != rows:
       raise ValueError(
-        f'relations {self.relations.shape}: expected [{rows}, longest]'
+        f'relations has the shape {self.relations.shape}: expected [{rows}, '
+        'longest]'
       )
     if self.target.shape != (rows,):
-      raise ValueError(f'target {self.target.shape}: expected [{rows}]')
+      raise ValueError(
+        f'target has the shape {self.target.shape}: expected [{rows}]'
+      )
 
   def __len__(self) -> int:
     return len(self.source)
@@ -124,9 +127,8 @@ class PathData:
     train: the training paths.
     valid: the paths for choosing the best checkpoint. It may be empty.
     test: the paths for the final evaluation. It may be empty.
-    deduction: a dict from `valid` or `test` to bool [N]: whether each path is a
-      path by deduction, see the module `deduction`. If this is not known for a
-      split, the dict does not contain the split.
+    deduction: a dict from `valid` and `test` to bool [N], True for paths by
+      deduction (see the module `deduction`). Entries may be missing.
   """
 
   name: str
@@ -165,9 +167,7 @@ class PathData:
     return seen
 
   def has_unseen_entity(self, paths: PathSet) -> np.ndarray:
-    """Returns which paths have an unseen source or target.
-
-    An entity is unseen if it is neither source nor target of a training path.
+    """Returns which paths have a source or target that is in no training path.
 
     Args:
       paths: N paths.
@@ -179,7 +179,7 @@ class PathData:
     return ~(seen[paths.source] & seen[paths.target])
 
   def summary(self) -> str:
-    """Returns a table of the counts of lines, paths, lengths and entities."""
+    """Returns a table of the counts of each split."""
     longest = self.train.relations.shape[1]
     head = ['split', 'lines', 'distinct', 'duplicates', 'unseen entity']
     head.extend(f'length {length}' for length in range(1, longest + 1))

@@ -161,9 +161,9 @@ def prepare(
     overwrite: whether to replace the files of an earlier preparation in
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
-    columns: the columns of head, relation and tail, given by names or by
-      positions from 1. They can be a sequence or a text with commas. Default:
-      as in `formats.options.Options`.
+    columns: the names or the positions from 1 of the columns of head, relation
+      and tail, in a sequence or in a text with commas. Default: as in
+      `formats.options.Options`.
     progress: whether to show a progress bar while a source is read. Default:
       False.
     **options: the other fields of `formats.options.Options`: `format`,
@@ -248,9 +248,8 @@ def _split(
     wanted = round(share * len(triples))
     if len(splits[split]) < 0.9 * wanted:
       notes.append(
-        f'{split} has {len(splits[split]):,} triples instead of {wanted:,}: '
-        'the others stay in train, so that every entity and relation occurs '
-        'there'
+        f'{split} has {len(splits[split]):,} triples instead of {wanted:,}, so '
+        'that every entity and relation occurs in train'
       )
   return splits
 
