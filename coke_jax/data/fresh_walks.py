@@ -1,9 +1,8 @@
 """Training queries from random walks that are sampled anew in every epoch.
 
 A file of paths contains a random sample of all paths. In long trainings, a
-model learns this sample by heart: for example, that one of many people with the
-same nationality is the answer. Walks that are sampled in every epoch prevent
-this. They also allow any number of walks for each training edge.
+model overfits to this sample. Walks that are sampled in every epoch prevent
+this.
 """
 
 import dataclasses
@@ -28,7 +27,8 @@ def num_walks(per_epoch: int, longest: int, batch_size: int) -> int:
       `per_epoch` is 0.
     batch_size: number of walks in a batch.
   """
-  of_lengths = batch_size * (longest - 1)  # one batch of each length
+  # The number of walks in one batch of each length.
+  of_lengths = batch_size * (longest - 1)
   return -(-per_epoch // of_lengths) * of_lengths if per_epoch else 0
 
 
@@ -41,8 +41,8 @@ class FreshWalks:
     vocabulary: the vocabulary of the token ids.
     longest: maximum number of relations in a walk, at least 2.
     per_epoch: minimum number of walks in an epoch.
-    both_sides: whether the second half of a batch masks the head. All other
-      walks mask the tail. Default: True.
+    both_sides: whether the second half of a batch masks the head instead of the
+      tail. Default: True.
   """
 
   edges: walk_edges.WalkEdges

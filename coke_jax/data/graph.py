@@ -64,7 +64,7 @@ class KnowledgeGraph:
     return ~seen[triples[:, [0, 2]]].all(axis=1)
 
   def summary(self) -> str:
-    """Returns a table with several counts of the triples of each split."""
+    """Returns a table of the counts of each split."""
     head = ('split', 'lines', 'distinct', 'duplicates', 'also in train')
     rows: list[tuple[str, ...]] = [(*head, 'unseen entity', 'unseen relation')]
     for split in SPLITS:

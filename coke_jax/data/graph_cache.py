@@ -28,9 +28,8 @@ def read_graph_cached(
 ) -> graph.KnowledgeGraph:
   """Does the same as `triple_files.read_graph`, but caches large graphs.
 
-  The name of a cache file depends on the content of the triple files and their
-  format. If either changes, the triple files are parsed again. See
-  `cache_files.read` about damaged cache files.
+  If the content or the format of the triple files changes, they are parsed
+  again. See `cache_files.read` about damaged cache files.
 
   Args:
     folder: the folder of the triple files, as in `triple_files.read_graph`.
@@ -38,8 +37,8 @@ def read_graph_cached(
     layout: the format of the lines.
     cache_folder: the folder of the cache files. Default: `graphs` in the user's
       cache folder.
-    min_bytes: the cache is used if the triple files have at least this size
-      together. Default: 64 MiB.
+    min_bytes: minimum total size of triple files that are cached. Default:
+      64 MiB.
 
   Raises:
     text_files.DataError: as in `triple_files.read_graph`.

@@ -64,16 +64,15 @@ def distinct_rows(rows: np.ndarray) -> np.ndarray:
 
 
 class RowFinder:
-  """Finds the rows of other arrays that are equal to one of N given rows.
+  """Finds the rows of other arrays that are equal to one of N stored rows.
 
   Attributes:
-    group: int64 [N], the number of each given row among the distinct given
-      rows, as in `group_rows`.
-    num_groups: the number of distinct given rows.
+    group: int64 [N], the group of each stored row, as in `group_rows`.
+    num_groups: the number of groups.
   """
 
   def __init__(self, rows: np.ndarray):
-    """Sorts the given rows.
+    """Sorts the rows to store.
 
     Args:
       rows: non-negative integers [N, K], K >= 1.
@@ -82,13 +81,13 @@ class RowFinder:
     self.num_groups = self._steps[-1].num_groups
 
   def find(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds rows that are equal to a given row.
+    """Finds rows that are equal to a stored row.
 
     Args:
       rows: non-negative integers [M, K].
 
     Returns:
-      int64 [found]: the group of each row that is equal to a given row.
+      int64 [found]: the group of each row that is equal to a stored row.
       int64 [found]: the indices of these rows, in ascending order.
     """
     parts = [
@@ -122,10 +121,10 @@ class RowFinder:
 
 
 class _Step(NamedTuple):
-  """Groups rows by their group in the step before and by some more columns.
+  """Splits the groups of the previous step by the values of more columns.
 
-  The number of the group before and the values of the columns are packed into
-  one integer, the key of the row. Rows with equal keys form a group.
+  The key of a row is an integer that combines its previous group with these
+  values. Rows with equal keys form a group.
 
   Attributes:
     columns: the indices of the columns.

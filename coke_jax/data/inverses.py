@@ -51,7 +51,7 @@ def with_inverses(
     if label.startswith(marker):
       raise text_files.DataError(
         f'relation {label!r} starts with {marker!r}: expected another inverse '
-        'marker, or relations without their inverses'
+        'marker, or no inverse relations'
       )
   inverted = [invert(label, marker) for label in vocabulary.relations]
   both = sorted([*vocabulary.relations, *inverted])

@@ -1,7 +1,6 @@
 """Finds signs that a data set was not read as its author intended.
 
-All findings are warnings, because each of these signs also occurs in valid
-data.
+Each sign also occurs in valid data, so it only causes a warning.
 """
 
 from collections.abc import Iterable
@@ -9,8 +8,7 @@ from collections.abc import Iterable
 from coke_jax.data import arrays, graph, text_files
 
 _SAMPLE_TRIPLES = 3  # number of training triples in a warning
-# A warning needs at least this many labels that are both an entity and a
-# relation.
+# Fewer labels that are both an entity and a relation cause no warning.
 _MIN_SHARED = 3
 # A warning about too many relations needs at least this many training triples.
 # Smaller graphs often have few triples for each relation.
@@ -23,7 +21,7 @@ _UNKNOWN = '?'  # This text stands for the unknown entity of a question.
 def warnings(
   data: arrays.DataSet, *, relation_delimiter: str = ''
 ) -> list[str]:
-  """Describes suspicious labels of a data set.
+  """Describes suspicious labels and columns of a data set.
 
   Args:
     data: the data set.
@@ -31,8 +29,7 @@ def warnings(
       empty, for data without paths.
 
   Returns:
-    One text for each kind of suspicious label. It shows some of the labels and
-    states what was expected. The list is empty if no label is suspicious.
+    One text for each kind of sign, with examples and what was expected.
   """
   found = []
   if order := _order_of_columns(data):
@@ -70,7 +67,7 @@ def warnings(
 
 
 def _order_of_columns(data: arrays.DataSet) -> str:
-  """Returns a warning if the columns may have been confused, otherwise ''."""
+  """Returns a warning if the columns may be in another order, otherwise ''."""
   vocabulary = data.vocabulary
   number = vocabulary.num_relations
   shared = len(vocabulary.entity_ids.keys() & vocabulary.relation_ids.keys())

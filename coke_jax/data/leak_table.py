@@ -57,10 +57,9 @@ def format_table(report: leaks.LeakReport, most: int = 10) -> str:
 
 
 def rows(report: leaks.LeakReport) -> list[tuple[str, dict[str, int]]]:
-  """Returns the rows of the table: the name of a count, and its values.
+  """Returns the name of each count, and a dict from split to number of triples.
 
-  The values are a dict from split to number of triples. The first row counts
-  all triples.
+  The first row counts all triples.
   """
   return [
     ('triples', report.triples),
@@ -78,6 +77,6 @@ def rows(report: leaks.LeakReport) -> list[tuple[str, dict[str, int]]]:
 
 
 def _cell(count: int, total: int, with_share: bool) -> str:
-  """Returns a count, with its share of the triples."""
+  """Returns a count, with its share of `total` if `with_share` is true."""
   share = f' {count / total:>6.1%}' if with_share and total else ''
   return f'{count:,}{share}'

@@ -1,12 +1,12 @@
-"""Finds hubs, unseen labels, and relations that give test triples away.
+"""Finds test triples that a model can copy from training triples.
 
 Two relations are *duplicates* if they share most of their (head, tail) pairs.
 They are *inverses* if most (head, tail) pairs of one relation are (tail, head)
-pairs of the other relation. A relation is *symmetric* if it contains the
-swapped pairs of most of its pairs. With such relations, a model can predict a
-test triple by copying a training triple. Then the test triple is *given away*.
-FB15k and WN18 are known for such triples (Toutanova and Chen, 2015; Dettmers
-et al., 2018).
+pairs of the other relation. A relation is *symmetric* if most of its pairs also
+occur swapped. With such relations, a model can predict a test triple by copying
+a training triple. Then the test triple is *given away*. FB15k and WN18 are
+known for such triples (Toutanova and Chen, 2015; Dettmers et al., 2018). A
+report also counts hubs and unseen labels, see `LeakReport`.
 """
 
 import dataclasses
@@ -57,8 +57,8 @@ class LeakReport:
     relations: the leaks, sorted by the number of test triples that they give
       away, in descending order.
     given_away: for each kind, a dict from split to the number of triples that
-      are given away by an entry of `relations` of this kind. The key 'any'
-      counts the triples that are given away by an entry of any kind.
+      are given away by an entry of `relations` of this kind. 'any' counts the
+      triples that are given away by any entry.
     linked: for each direction, a dict from split to the number of triples whose
       entities are also linked by a training triple. With 'reverse', the
       training triple leads from the tail to the head. With 'same direction', it
@@ -111,7 +111,7 @@ def find(
 
   Args:
     graph: the graph.
-    threshold: minimum overlap of two relations, from above 0 to 1. Default: .8.
+    threshold: minimum overlap of two relations, in (0, 1]. Default: .8.
     min_shared: minimum number of pairs that two relations share, at least 1.
       Default: 10.
 
