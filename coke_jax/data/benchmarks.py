@@ -1,8 +1,8 @@
 """Named data sets: their sources and their published counts.
 
 A data set is a folder with one file for each split. `locate` finds this folder.
-If the folder is missing and has a public address, `locate` downloads the files
-and checks their SHA-256.
+If the folder is missing and a public address is known, `locate` downloads the
+files and checks their SHA-256.
 """
 
 import dataclasses
