@@ -1,4 +1,4 @@
-"""Writes a prepared graph to a folder that `config.data.dir` can name."""
+"""Writes the files of the splits and the report of a prepared graph."""
 
 import contextlib
 import json
@@ -22,12 +22,12 @@ def check_folder(
 
   Args:
     folder: the folder. It need not exist.
-    sources: the sources of the graph. Files among them must not be replaced.
+    sources: the sources of the graph. Source files must not be replaced.
     overwrite: whether files of an earlier preparation may be replaced.
 
   Raises:
-    text_files.DataError: the path is a file, a source would be replaced, or the
-      folder contains a report or files of splits that must not be replaced.
+    text_files.DataError: `folder` is a file, a source would be replaced, or a
+      report or the file of a split must not be replaced.
   """
   if folder.exists() and not folder.is_dir():
     raise text_files.DataError(f'{folder}: not a folder: expected a folder')
@@ -96,5 +96,5 @@ def write(
 
 
 def to_text(report: dict[str, Any]) -> str:
-  """Returns the text of a report as a JSON file."""
+  """Returns a report as JSON text."""
   return json.dumps(report, indent=2) + '\n'

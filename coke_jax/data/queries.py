@@ -1,8 +1,8 @@
 """Queries: sequences with one masked entity, and their known answers.
 
-A model is trained on the queries of the training triples or paths. The filtered
-evaluation ranks an answer among the entities that are not answers of the query
-in any split. Prediction uses queries without answers.
+A model is trained on the queries of the training triples or paths. When the
+filtered evaluation ranks an answer, it leaves out the other answers of the
+query in all splits. Prediction uses queries without answers.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Queries:
     """Returns the queries at `rows`, integers >= 0 [M] or booleans [N]."""
     if rows.dtype == bool:
       rows = np.flatnonzero(rows)
-    # `num_answers` would take time for all N rows. A batch has only a few.
+    # `num_answers` would count the answers of all N rows.
     counts = self.indptr[rows + 1] - self.indptr[rows]
     return Queries(
       self.tokens[rows],
@@ -71,8 +71,8 @@ class Queries:
   def grouped(self) -> 'Queries':
     """Merges all rows with equal tokens into one row with all their answers.
 
-    If two merged rows have the same answer, the merged row contains it twice.
-    Rows are in the order of their first appearance.
+    An answer that two rows share is kept twice. Rows are in the order of their
+    first appearance.
     """
     group, num_groups = grouping.group_rows(self.tokens)
     answer_group = np.repeat(group, self.num_answers)
@@ -91,15 +91,13 @@ class Queries:
   def known_answers(
     self, known: 'Queries | Iterable[Queries]', num_entities: int
   ) -> entity_sets.EntitySets:
-    """Returns the answers that other queries with the same tokens have.
+    """Finds the answers in `known` for the tokens of each row.
 
-    The answers of queries with the same tokens are stored once. So the memory
-    is proportional to the number of distinct queries and their answers, and not
-    to the number of rows times the number of answers.
+    The answers for equal tokens are stored only once.
 
     Args:
-      known: queries with the same number of columns K, or several such sets of
-        queries. An iterator is read one set after another.
+      known: queries with K columns, or several sets of such queries. The sets
+        are read one at a time.
       num_entities: V, the number of entities.
 
     Returns:
@@ -129,8 +127,8 @@ class Queries:
       most: maximum number of answers of a row in the result, at least 1.
 
     Returns:
-      The queries, in the same order. All rows of a split query have its tokens,
-      and together they have its answers in the same order.
+      The queries, in the same order. Each part of a query has all its tokens
+      and some of its answers. The answers stay in order.
     """
     pieces = np.maximum(-(-self.num_answers // most), 1)
     rows = np.repeat(np.arange(len(self)), pieces)
@@ -195,7 +193,7 @@ def parts_from_triples(
     vocabulary: the vocabulary of the token ids.
 
   Yields:
-    The queries for the tails and the heads of some of the triples.
+    The tail queries, then the head queries of at most 2^20 triples.
   """
   for start in range(0, len(triples), _PART):
     yield from_triples(triples[start : start + _PART], vocabulary)

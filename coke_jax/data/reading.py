@@ -1,4 +1,4 @@
-"""Reads the triples of files or data in memory as one labelled graph."""
+"""Reads triples from files or from memory as one labelled graph."""
 
 import os
 import pathlib
@@ -49,10 +49,10 @@ def find_parts(
     only split is train, the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: the source is None; there is no such file, folder or
-      data set; the source is a folder without a file of train; or the source is
-      a folder, although `valid` or `test` is given.
-    errors.PathError: a path cannot exist.
+    text_files.DataError: `source` is None, or does not exist; it is a folder
+      without a file of train; it is a folder, although `valid` or `test` is
+      given; or a source has a wrong type.
+    errors.PathError: as in `user_paths.expand`.
   """
   if source is None:
     raise text_files.DataError(
@@ -74,7 +74,7 @@ def find_parts(
     if valid is not None or test is not None:
       raise text_files.DataError(
         f'{source}: is a folder, although valid or test is given: expected a '
-        'file of train, or a folder and neither valid nor test'
+        'file of train, or only a folder'
       )
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}

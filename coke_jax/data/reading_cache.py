@@ -1,4 +1,4 @@
-"""A cache of large triple files of any format, see `reading`."""
+"""Caches the triples of large files of any format."""
 
 import dataclasses
 import os
@@ -28,8 +28,9 @@ def read(
 ) -> reading.Read:
   """Does the same as `reading.read`, but caches large files.
 
-  The name of a cache file depends on the names and contents of the files, and
-  on the options. See `cache_files.read` about damaged cache files.
+  The name of a cache file depends on the paths and contents of the files, on
+  `options` and on `duplicates`. `cache_files.read` describes what happens if a
+  cache file is damaged.
 
   Args:
     parts: as for `reading.read`.
@@ -38,8 +39,7 @@ def read(
     progress: as for `reading.read`.
     cache_folder: the folder of the cache files. Default:
       `user_cache.folder('graphs')`.
-    min_bytes: the cache is used if the files have at least this size together.
-      Default: 64 MiB.
+    min_bytes: minimum total size of files that are cached. Default: 64 MiB.
 
   Raises:
     text_files.DataError: as in `reading.read`.
@@ -81,10 +81,10 @@ def read(
 def _files(
   parts: Mapping[str, Any], options: options_lib.Options
 ) -> list[tuple[str, pathlib.Path]]:
-  """Returns the file of each split, or no files if one cannot be cached.
+  """Returns the file of each split, or no files if a split cannot be cached.
 
-  Data in memory and pipes are not cached. The files of OpenKE are not cached
-  either, because other files contain the labels of their triples.
+  Data in memory and pipes are not cached. Files of OpenKE are not cached,
+  because their labels are in other files.
   """
   files = []
   for split, data in parts.items():

@@ -1,4 +1,4 @@
-"""Overlaps of the (head, tail) pairs of relations, as sparse matrices."""
+"""Finds pairs of relations that share (head, tail) pairs."""
 
 import dataclasses
 
@@ -11,16 +11,15 @@ from coke_jax.data import grouping
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-  """M pairs of relations whose triples give each other away, see `leaks`.
+  """M pairs of relations that give triples away, see `leaks`.
 
   Attributes:
     first: integers [M], the relation with the smaller index.
     second: integers [M], the relation with the larger index. For a symmetric
-      relation, it equals `first`.
+      relation, `second` equals `first`.
     shared: integers [M], as in `leaks.RelationLeak`.
     overlap: float64 [M], as in `leaks.RelationLeak`.
-    matrix: int32 [R, R], a symmetric matrix with 1 for the M pairs, otherwise
-      0.
+    matrix: int32 [R, R], symmetric, with 1 for the M pairs, otherwise 0.
   """
 
   first: np.ndarray
@@ -33,9 +32,8 @@ class Rules:
     """Returns the number of triples that each pair of relations gives away.
 
     Args:
-      relation: int [N], the relations of the triples that are given away.
-      other: int [N], the relations of the training triples that give these
-        triples away.
+      relation: int [N], the relation of each triple that is given away.
+      other: int [N], the relation of the training triple that gives it away.
 
     Returns:
       int64 [M].
@@ -108,7 +106,7 @@ class Pairs:
     """Returns the pairs of relations with enough entity pairs in common.
 
     Args:
-      swapped: whether to swap the entity pairs of one relation. If so, triples
+      swapped: whether to swap head and tail of one relation. If so, triples
         with equal head and tail are not counted.
       threshold: as in `leaks.find`.
       min_shared: as in `leaks.find`.

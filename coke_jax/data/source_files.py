@@ -16,8 +16,8 @@ import numpy as np
 
 from coke_jax.data import benchmarks, compression, deduction, graph, text_files
 
-# In the arrays of `Sources.to_arrays`, the name of a SHA-256 or of a path is
-# one of these prefixes, followed by the role of the file.
+# A name in `Sources.to_arrays` is a prefix and the role of a file, such as
+# 'source train'.
 _DIGEST = 'source '
 _PATH = 'path of source '
 
@@ -53,7 +53,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> Sources:
   """Restores the sources from the arrays of `Sources.to_arrays`.
 
   Args:
-    arrays: the arrays by name. Other arrays may be among them.
+    arrays: the arrays by name. Other names are ignored.
   """
 
   def contents(prefix: str) -> dict[str, bytes]:
@@ -70,7 +70,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> Sources:
 
 
 def of_files(files: Mapping[str, pathlib.Path]) -> Sources:
-  """Returns the sources of some files by role, with their paths.
+  """Returns the SHA-256 and the absolute path of each file by role.
 
   Raises:
     text_files.DataError: a file cannot be read.
@@ -80,14 +80,15 @@ def of_files(files: Mapping[str, pathlib.Path]) -> Sources:
 
 
 def of_parts(parts: Mapping[str, Any]) -> dict[str, pathlib.Path]:
-  """Returns the files that contain some data by role.
+  """Returns the files of a graph by role.
 
   Args:
     parts: the file or the data in memory of each split, as for `reading.read`.
 
   Returns:
-    The file of each split and, for the files of OpenKE, those of the labels.
-    The dict is empty if a part is in memory, a pipe or a device.
+    A dict from role to file. The roles are the splits and, for OpenKE, `entity
+    labels` and `relation labels`. The dict is empty if a part is in memory, a
+    pipe or a device.
   """
   files: dict[str, pathlib.Path] = {}
   for split, data in parts.items():
@@ -206,7 +207,7 @@ def compare(files: Mapping[str, pathlib.Path], sources: Sources) -> list[str]:
       )
     else:
       lines.append(
-        f'{path}: its SHA-256 is {found[role]}, expected {expected}, that of '
-        f'{old}'
+        f'{path}: its SHA-256 is {found[role]}, expected {expected}, the '
+        f'SHA-256 of {old}'
       )
   return lines

@@ -18,10 +18,9 @@ class Shares:
     test: share of the triples for test, from 0 to less than 1.
     seed: seed of the random choice, at least 0.
     keep_together: which triples are in the same split. 'symmetric' keeps
-      (h, r, t) and (t, r, h) together. 'pairs' keeps all triples between the
-      same two entities together, so that no inverse or duplicate relation can
-      give a test triple away. With either value, equal triples are in the same
-      split.
+      (h, r, t) and (t, r, h) together. 'pairs' keeps all triples between two
+      entities together, so that no inverse or duplicate relation can give a
+      test triple away. Equal triples always stay together.
 
   Raises:
     text_files.DataError: a value is not valid.
@@ -63,15 +62,14 @@ def split(triples: np.ndarray, shares: Shares) -> dict[str, np.ndarray]:
   entity and of each relation is put into train. So every entity and every
   relation of valid and test also occurs in train. Valid and test may have fewer
   triples than their shares, but never more. The order of the triples does not
-  change which of them are in a split.
+  affect their splits.
 
   Args:
     triples: int32 [N, 3], with ids of sorted labels.
     shares: the shares, the seed, and which triples stay together.
 
   Returns:
-    A dict from split name to int64, the rows of `triples` in this split in
-    ascending order.
+    A dict from split name to int64, the row numbers in `triples`, ascending.
   """
   group, num_groups = groups(triples, shares.keep_together)
   order = np.random.default_rng([shares.seed]).permutation(num_groups)
@@ -113,7 +111,7 @@ def groups(triples: np.ndarray, keep_together: str) -> tuple[np.ndarray, int]:
     keep_together: as in `Shares`.
 
   Returns:
-    int64 [N], the number of the group of each triple, from 0.
+    int64 [N], the group of each triple, numbered from 0.
     The number of groups.
   """
   head, relation, tail = triples.T

@@ -1,4 +1,4 @@
-"""Strict reading of text files line by line: plain, .gz, .bz2 or .xz.
+"""Reads text files strictly, line by line: plain, .gz, .bz2 or .xz.
 
 Labels are opaque text: they are not trimmed, unquoted, converted to numbers or
 treated as missing values. A line that cannot be read exactly raises an error.
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from coke_jax import errors, progress_bar
 from coke_jax.data import compression
 
-MAX_LINE_BYTES = 1 << 20  # maximum length of a line, including its end
+MAX_LINE_BYTES = 1 << 20  # maximum length of a line, including its line end
 
 # A file name consists of a stem, an extension and maybe a compression suffix.
 _SPLIT_STEMS = {
@@ -33,15 +33,14 @@ _BYTE_ORDER_MARKS = (
 _SHOWN_FILES = 5  # maximum number of files in an error message
 _SHOWN_CHARACTERS = 200  # maximum length of a line in an error message
 
-# Smaller files are read in a second, without a progress bar.
-_MIN_BYTES_OF_BAR = 16 << 20
+_MIN_BYTES_OF_BAR = 16 << 20  # Smaller files have no progress bar.
 _LINES_PER_UPDATE = 1 << 16  # lines between two updates of a progress bar
 
 _logger = logging.getLogger(__name__)
 
 
 class DataError(errors.CokeError, ValueError):
-  """Input cannot be read exactly. The message states the place and reason."""
+  """Data or an option cannot be used. The message states place and reason."""
 
 
 class LabelIndex(dict[str, int]):
@@ -93,7 +92,7 @@ def split_files(folder: pathlib.Path, split: str) -> list[pathlib.Path]:
 
 
 def _similar_files(folder: pathlib.Path, split: str) -> str:
-  """Returns a sentence that names files whose name suggests a split, or ''."""
+  """Returns a sentence about files with similar names, or ''."""
   stems = (*_SPLIT_STEMS[split], 'val') if split == 'valid' else (split,)
   similar = sorted(
     path.name
@@ -132,9 +131,8 @@ def read_lines(
 
   Raises:
     DataError: the file cannot be opened or decompressed, expands too much, is
-      not UTF-8, starts with a byte-order mark that is not allowed, is cut off
-      between the `\r` and the `\n` of a line end, or has a line of more than
-      MAX_LINE_BYTES.
+      not UTF-8, starts with a byte-order mark that is not allowed, ends between
+      `\r` and `\n`, or has a line of more than MAX_LINE_BYTES.
   """
   try:
     stream = compression.open_file(path)
@@ -171,11 +169,11 @@ def read_stream(
     stream: a binary stream such as `sys.stdin.buffer`.
     name: the name of the stream in error messages.
     on_bad_line: a function that is called with the error if a line is not UTF-8
-      or is cut off between `\r` and `\n`. The line is then skipped. Default:
-      the error is raised.
+      or ends between `\r` and `\n`. The line is then skipped. Default: the
+      error is raised.
     warn: as in `read_lines`.
-    allow_mark: whether a byte-order mark of UTF-8 at the start of the stream is
-      left out. Otherwise, it is an error. Default: False.
+    allow_mark: whether a UTF-8 byte-order mark at the start of the stream is
+      skipped. Otherwise, the mark is an error. Default: False.
 
   Yields:
     The line number, counted from 1, and the text without its line end.
@@ -183,7 +181,7 @@ def read_stream(
   Raises:
     DataError: as in `read_lines`.
   """
-  windows = unix = 0  # numbers of lines that end with CR LF, or with LF only
+  windows = unix = 0  # counts of the line ends CR LF and LF
   number = 0
   try:
     read_line = functools.partial(stream.readline, MAX_LINE_BYTES + 1)
@@ -242,8 +240,8 @@ def warn_of_line_ends(name: str, windows: int, unix: int) -> None:
   """
   if windows and unix:
     _logger.warning(
-      '%s: %d lines end with CR LF and %d lines with LF: both are line ends, '
-      'and not part of a label',
+      '%s: %d lines end with CR LF and %d lines with LF: neither is part of a '
+      'label',
       name,
       windows,
       unix,
@@ -253,12 +251,12 @@ def warn_of_line_ends(name: str, windows: int, unix: int) -> None:
 def show_line(line: str | bytes) -> str:
   """Returns a line for an error message: quoted, escaped and shortened."""
   if len(line) > _SHOWN_CHARACTERS:
-    return f'{line[:_SHOWN_CHARACTERS]!r}... ({len(line)} in all)'
+    return f'{line[:_SHOWN_CHARACTERS]!r}... (length {len(line)})'
   return repr(line)
 
 
 def show_value(value: Any) -> str:
-  """Returns an argument of a wrong type for an error message, with its type."""
+  """Returns a value and its type for an error message."""
   text = ' '.join(repr(value).split())  # A data frame has several lines.
   if len(text) > _SHOWN_CHARACTERS:
     text = f'{text[:_SHOWN_CHARACTERS]}...'

@@ -1,8 +1,4 @@
-"""Strict reading of triple files.
-
-`TripleFormat` describes the lines. `read_triples` reads one file. `read_graph`
-reads the files of a folder. `text_files` describes which lines raise an error.
-"""
+"""Reads triple files. `text_files` describes which lines raise an error."""
 
 import array
 import dataclasses
@@ -38,8 +34,8 @@ class TripleFormat:
   def __post_init__(self) -> None:
     if sorted(self.columns) != sorted(TRIPLE_COLUMNS):
       raise text_files.DataError(
-        f'columns are {self.columns}: expected head, relation and tail, each '
-        'once, in the order of the files'
+        f'columns are {self.columns}: expected head, relation and tail, in the '
+        'order of the files'
       )
     if not self.delimiter or '\n' in self.delimiter or '\r' in self.delimiter:
       raise text_files.DataError(
@@ -119,7 +115,7 @@ def read_graph(
   }
   if not len(read['train']):
     raise text_files.DataError(
-      f'{paths["train"]}: contains no triple to train on'
+      f'{paths["train"]}: contains no triple: expected at least one'
     )
   entity_labels, entity_places = vocabulary_lib.sort_labels(entities)
   relation_labels, relation_places = vocabulary_lib.sort_labels(relations)

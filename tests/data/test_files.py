@@ -286,7 +286,7 @@ def test_an_empty_split_needs_no_header(tmp_path, content):
   layout = triple_files.TripleFormat(header=True)
   for split in ('train', 'valid', 'test'):
     write(tmp_path, content, f'{split}.txt')
-  with pytest.raises(text_files.DataError, match='no triple to train on'):
+  with pytest.raises(text_files.DataError, match='contains no triple'):
     triple_files.read_graph(tmp_path, 'mine', layout)
   write(tmp_path, b'head\trelation\ttail\na\tr\tb\n', 'train.txt')
   graph = triple_files.read_graph(tmp_path, 'mine', layout)

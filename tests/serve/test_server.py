@@ -146,7 +146,7 @@ def test_json_lines_show_the_text_of_a_bad_line(running):
     '\'["Kenya",1,"?"]\': expected a list of labels in JSON',
     'byte 0xe9 at column 6 is not UTF-8 (invalid continuation byte): expected '
     'a list of labels in JSON',
-    f"'{'x' * 200}'... (300 in all): expected a list of labels in JSON",
+    f"'{'x' * 200}'... (length 300): expected a list of labels in JSON",
   ]
 
 
