@@ -1,4 +1,4 @@
-"""The base class of all errors that a user can cause, and two such errors."""
+"""The base class of all errors that a user can cause, and two subclasses."""
 
 
 class CokeError(Exception):
@@ -11,7 +11,7 @@ class CokeError(Exception):
 
 
 class PathError(CokeError, ValueError):
-  """A file path that cannot exist, such as one with a NUL character."""
+  """A file path that cannot exist, such as a path with a NUL character."""
 
 
 class NonFiniteError(CokeError, FloatingPointError):

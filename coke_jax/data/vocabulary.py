@@ -16,8 +16,7 @@ import numpy as np
 
 from coke_jax.data import text_files
 
-# Fills the unused columns on the right of a path's row of relations, and stands
-# for a missing inverse.
+# Pads the relations of short paths on the right. Also means "no inverse".
 NO_RELATION = -1
 
 _MAX_COMPARED = 100_000  # maximum number of labels that `closest` compares
@@ -81,8 +80,8 @@ class Vocabulary:
 
     Args:
       label: the entity label.
-      hints: whether the error message lists the most similar labels. Finding
-        them is slow if the vocabulary is large. Default: True.
+      hints: whether the error message lists the most similar labels. This is
+        slow if the vocabulary is large. Default: True.
 
     Raises:
       KeyError: the label is unknown.
@@ -124,9 +123,8 @@ def sort_labels(
 def closest(label: str, known: Iterable[str], count: int = 3) -> list[str]:
   """Returns the known labels most similar to `label`, best first.
 
-  Ignores case. If there are more than 100,000 known labels, compares only
-  labels whose first two or last four characters equal those of `label`, and at
-  most 100,000 of these labels.
+  Ignores case. If there are more than 100,000 known labels, compares only the
+  first 100,000 labels that have the same first two or last four characters.
 
   Args:
     label: the unknown label.

@@ -23,7 +23,7 @@ class WalkEdges:
     """
     edges = adjacency.edges
     if not len(edges):
-      raise ValueError('the graph has no edge: expected one to walk along')
+      raise ValueError('the graph has no edge: expected at least one')
     edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
     new = np.ones(len(edges), dtype=bool)
     new[1:] = (edges[1:, :2] != edges[:-1, :2]).any(axis=1)
@@ -43,13 +43,13 @@ class WalkEdges:
   def walk(
     self, lengths: np.ndarray, generator: np.random.Generator, *, longest: int
   ) -> paths_lib.PathSet:
-    """Samples one random walk for each given length.
+    """Samples one random walk of each length.
 
     All random choices are uniform. A walk starts at an entity that has an edge.
     Each step first draws one of the distinct relations of the current entity,
-    including inverse relations. Then it draws one of the tails of this entity
-    and relation. So a relation with many tails is as likely as a relation with
-    one tail. A walk may return to an entity.
+    including inverse relations, then one of the tails of this entity and
+    relation. So a relation with many tails is as likely as a relation with one
+    tail. A walk may return to an entity.
 
     Args:
       lengths: integers [N], the number of relations of each walk, at most

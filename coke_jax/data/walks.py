@@ -29,10 +29,8 @@ def sample_path_data(
   """Makes path data from the triples of a graph and from random walks in it.
 
   Each split consists of its triples, as paths with a single relation, and of
-  random walks. The walks of train use the edges of the training triples. The
-  walks of valid and test use these edges and the edges of their own split. The
-  number of walks is a multiple of the number of triples in the split, including
-  duplicate triples.
+  random walks. All walks use the edges of the training triples. The walks of
+  valid and test also use the edges of the same split.
 
   Duplicate paths are removed from each split. Paths of train are also removed
   from valid, and paths of train and valid from test. Finally, the paths of each
@@ -50,8 +48,8 @@ def sample_path_data(
       `**`.
 
   Returns:
-    Path data with `longest` relation columns. `deduction` contains whether each
-    path of valid and test is a path by deduction, see the module `deduction`.
+    Path data with `longest` relation columns. Its `deduction` marks the valid
+    and test paths by deduction, see the module `deduction`.
 
   Raises:
     text_files.DataError: a relation label starts with the inverse marker.
@@ -102,8 +100,8 @@ def sample_walks(
 ) -> paths_lib.PathSet:
   """Samples random walks with 2 to `longest` relations.
 
-  The number of relations of a walk is drawn uniformly from 2 to `longest`. The
-  other random choices are described in `walk_edges.WalkEdges.walk`.
+  The number of relations is drawn uniformly from 2 to `longest`.
+  `walk_edges.WalkEdges.walk` describes the other random choices.
 
   Args:
     adjacency: the graph. Each relation must have an inverse. Otherwise a walk

@@ -1,10 +1,10 @@
-"""Counts, on the devices, the candidates with a higher score than the answer.
+"""Counts the candidates with a higher score than the answer.
 
 The answer whose rank is computed is called the gold entity. Ranks are computed
 by counting, because sorting would put equal scores in an arbitrary order. The
 score of the gold entity is taken from the array with the scores of all
-entities. If it were computed separately, its last bits could differ, because
-they depend on the shape of the batch.
+entities. If this score were computed separately, its last bits could differ,
+because the last bits depend on the shape of the batch.
 """
 
 from collections.abc import Callable
@@ -107,9 +107,7 @@ def count_filtered_by_chunks(
 
   Use this function if the scores of all entities do not fit in memory. Every
   chunk of scores is computed twice: first to read the scores of the gold
-  entities, then to compare all scores with them. If the score of a gold entity
-  were computed separately, its last bits could differ, and ties would be
-  missed.
+  entities, then to compare all scores with the scores of the gold entities.
 
   Args:
     scores_of: a function of an entity id. It returns float32 [B, C], the scores
@@ -124,8 +122,7 @@ def count_filtered_by_chunks(
       contains the known answers in chunk i, which consists of the entities
       i * C to i * C + C - 1. Entities of other chunks have no effect.
     filter_of: as in `count_filtered`.
-    limit: int32 scalar. The entities with this id and higher ids are no
-      candidates. Default: V.
+    limit: int32 scalar. Entities from this id on are no candidates. Default: V.
     sum_parts: as in `count_among`. The ids of `gold` and `filter_entity` are
       then columns on this device, or negative if another device has them.
 
@@ -138,9 +135,9 @@ def count_filtered_by_chunks(
   def place(index: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the first entity of a chunk and a mask bool [C].
 
-    All chunks have C entities, so the last chunk can overlap the previous one.
-    The mask is False for the entities that are also in the previous chunk, and
-    for the entities from `limit` on.
+    All chunks have C entities, so the last chunk can overlap the chunk before.
+    The mask is False for the entities in this overlap, and for the entities
+    from `limit` on.
     """
     start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
     entity = start + jnp.arange(chunk_size)
@@ -197,8 +194,7 @@ def _total(
   """Sums counts over the devices, and adds the gold entity to the candidates.
 
   Returns:
-    The counts of `count_among`.
-    bool [B]: whether all V scores of a row are finite.
+    The same as `count_among`.
   """
   if sum_parts is not None:
     counts = {name: sum_parts(count) for name, count in counts.items()}

@@ -27,7 +27,7 @@ Function = Callable[[Any, DeviceBatch], tuple[DeviceBatch, jax.Array]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PendingResults:
-  """Results of one batch, which the devices may not have computed yet.
+  """Results of one batch that the devices may still be computing.
 
   Attributes:
     on_devices: arrays [devices, padded rows / devices, ...] by name. All
@@ -108,9 +108,8 @@ class DeviceCall:
       batch: arrays [B, ...] by name, B >= 1. The padding rows are copies of the
         last row.
       size: number of rows of the padded batch over all devices, at least B.
-      per_device: additional arrays [devices of this process, ...] by name. Use
-        it for large arrays, and for arrays without one row for each query.
-        Default: none.
+      per_device: additional arrays [devices of this process, ...] by name,
+        which need not have one row for each query. Default: none.
 
     Returns:
       The results. Call `fetch` to wait for them.
@@ -139,9 +138,9 @@ def batch_rows(num_entities: int, score_bytes: int = SCORE_BYTES) -> int:
     score_bytes: limit for the bytes of the float32 scores [B, V] of one device.
 
   Returns:
-    The number of devices times the number of queries on one device. The latter
-    is the maximum number whose scores fit in the limit, but at least 1 and at
-    most 1024.
+    The number of devices times the number of queries on one device. One device
+    gets as many queries as fit in `score_bytes`, but at least 1 and at most
+    1024.
   """
   rows = score_bytes // (4 * num_entities)
   return max(1, min(rows, _MAX_ROWS)) * parallel.num_devices()

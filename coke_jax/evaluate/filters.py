@@ -1,10 +1,10 @@
-"""Known answers of batches of queries, in the form that the devices use.
+"""Known answers of batches of queries, as arrays for the devices.
 
 Many queries can have the same known answers, for example all queries for the
-heads of (?, type, city). Each set of known answers, called a filter, is
-therefore sent to a device once per batch, and each query refers to its filter
-by number. If the entities are scored in chunks, the known answers are divided
-into the same chunks.
+heads of (?, type, city). A set of known answers is called a filter. Each filter
+is sent to a device only once per batch, and each query refers to its filter by
+number. If the entities are scored in chunks, the known answers are divided into
+the same chunks.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ class Filters:
       on each device.
         `filter_of`: int32 [devices, b], the filter of each query.
         `filter_row`: int32 [devices, chunks, F], the filter that each known
-          answer belongs to. b means padding.
+          answer belongs to. The value b is padding.
         `filter_entity`: int32 [devices, chunks, F], the known answers in each
           chunk of entities.
     """

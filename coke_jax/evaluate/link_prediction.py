@@ -1,9 +1,9 @@
 """Filtered link prediction on triples.
 
 This is the protocol of Bordes et al. (2013). The model predicts the head and
-the tail of each triple. Known answers other than the gold entity are not
-candidates. If candidates have the same score as the gold entity, its rank is
-the mean of its possible ranks, which is called the realistic rank.
+the tail of each triple. The masked entity is called the gold entity. Other
+known answers are not candidates. If candidates have the same score as the gold
+entity, the rank is the mean of the possible ranks (the realistic rank).
 """
 
 import itertools
@@ -18,8 +18,7 @@ from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
 CATEGORIES = ('1-1', '1-N', 'N-1', 'N-N')
-# A side of a relation is N if it has at least this many entities per entity of
-# the other side, on average (Bordes 2013).
+# Minimum average number of heads per tail, or of tails per head, for an N.
 _MANY = 1.5
 
 
@@ -138,7 +137,7 @@ class LinkPrediction:
         `ties`: `realistic`, the treatment of ties in all metrics except
           `optimistic` and `pessimistic`.
         `both`, `head`, `tail`: the metrics (see `ranks.rank_metrics`) of all
-          queries, of those for heads and of those for tails.
+          queries, the queries for heads, and the queries for tails.
         `optimistic`, `pessimistic`: the metrics of all queries with these kinds
           of rank.
         `by_category`, `by_relation`: for each category or relation, the number
@@ -208,7 +207,7 @@ class LinkPrediction:
     )
 
   def format_table(self, results: dict[str, Any]) -> str:
-    """Formats results as a table. Calls the function `format_table`."""
+    """Formats results as a table."""
     return format_table(results)
 
 

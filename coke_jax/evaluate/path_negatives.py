@@ -32,8 +32,8 @@ class EvaluationSets:
     num_negatives: int64 [N], the number of negatives of each path.
     reached: bool [N], whether the target of each path is one of its answers.
       The target is not reached if the graph lacks edges of the path. WordNet
-      has 30 such test paths, because test edges that are also in dev were
-      removed from test, but the paths that contain these edges were kept.
+      has 30 such test paths: test edges that are also in dev were removed from
+      test, but paths with these edges were kept.
   """
 
   candidate_mask: np.ndarray

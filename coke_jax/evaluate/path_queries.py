@@ -1,4 +1,4 @@
-"""Evaluation of path queries: ranks targets among type-matching negatives.
+"""Evaluation of path queries: ranks each target among its negatives.
 
 This is the protocol of Guu, Miller and Liang (2015), which section 4.2 of the
 CoKE paper uses. The module `path_negatives` finds the negatives of each path.
@@ -29,8 +29,8 @@ class PathQueries:
     data: the paths.
     max_path_length: maximum number of relations in a training path. Longer
       paths of the training split are not used.
-    walks: the source of walks that are sampled in each epoch. They replace the
-      training paths with more than one relation. Default: there are none.
+    walks: the source of walks that are sampled in each epoch. The walks replace
+      the training paths with more than one relation. Default: no walks.
   """
 
   def __init__(
@@ -173,13 +173,13 @@ class PathQueries:
         `dataset`, `split`: the names of the data set and of the split.
         The metrics of `quantile_metrics` over all paths.
         `targets_out_of_reach`: the number of paths whose target cannot be
-          reached along the relations of the path, because the graph of train
-          and this split lacks edges.
+          reached along their relations, because train and this split lack
+          edges.
         `by_length`: a dict from number of relations to the metrics of the paths
           of this length.
         `deduction`, `induction`: the metrics of the paths by deduction and of
-          the paths by induction. They are missing if it is not known which
-          paths these are.
+          the paths by induction. They are missing if the data do not
+          distinguish these paths.
     """
     length = self.data.split(split).length
     results: dict[str, Any] = {
@@ -215,10 +215,9 @@ class PathQueries:
   def format_table(self, results: dict[str, Any]) -> str:
     """Formats results as a table.
 
-    The first row is for all paths. Then there is one row for each length of
-    path, and one each for deduction and induction if the results contain them.
-    A second table with the metrics of link prediction follows if the results
-    contain `single_edges`.
+    The rows are: all paths, each path length, and deduction and induction if
+    the results contain them. If the results contain `single_edges`, a second
+    table with the metrics of link prediction follows.
 
     Args:
       results: the results of `evaluate`.
@@ -258,7 +257,7 @@ class PathQueries:
     """Returns link prediction on the paths with a single relation.
 
     Args:
-      split: the split that is going to be ranked.
+      split: the split to rank.
 
     Returns:
       The task, whose graph has the single edges of all splits. None if the
