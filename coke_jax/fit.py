@@ -39,16 +39,16 @@ def train(
       `test` is given, the triples are split at random, as in `prepare`.
     test: triples for the final metrics.
     config: the settings, the name of a built-in config such as 'own_graph', or
-      the path of a config file. Default: the recipe for the number of entities,
-      see `recipes.for_size`, or `recipes.with_more_time` if `minutes` is long
-      enough. Of `config.data`, only `columns`, `delimiter` and `header` are
-      used. They describe the lines of CSV and TSV files.
+      the path of a config file. Default: `recipes.for_size`, or
+      `recipes.with_more_time` if `minutes` is long enough. Of `config.data`,
+      only `columns`, `delimiter` and `header` are used. They describe the lines
+      of CSV and TSV files.
     minutes: the time for a new training, as in `run.train_and_evaluate`. If 0,
       the settings determine the number of epochs. Default: 0.
-    workdir: the work folder. If it contains a run with the same data and
-      settings, that run is continued. If the files of this data are missing,
-      their copy in the folder is used. Default: a temporary folder, which is
-      deleted at the end.
+    workdir: the work folder. A run with the same data and settings in this
+      folder is continued. If files of the data are missing, the copy of the
+      data in the folder is used. Default: a temporary folder, which is deleted
+      at the end.
     **options: other arguments of `prepare`, such as `columns`, `valid_share`,
       `test_share` and `seed`.
 
@@ -98,8 +98,8 @@ def _settings(config: Any) -> ml_collections.ConfigDict:
   """Returns the checked settings for triples.
 
   Raises:
-    config.ConfigError: the argument is neither a config nor the name or path of
-      one, or a setting is not valid.
+    config.ConfigError: the argument has a wrong type, there is no config with
+      this name or path, or a setting is not valid.
   """
   if isinstance(config, str | os.PathLike):
     config = builtin_configs.load(config)

@@ -1,4 +1,4 @@
-"""Reads the data given to `coke train DATA` and `coke_jax.train`."""
+"""Reads the data for `coke train DATA` and `coke_jax.train`."""
 
 import os
 import pathlib
@@ -28,7 +28,8 @@ class Given(NamedTuple):
     graph: the graph.
     files: the files from which the graph was read, by role, see
       `source_files.of_parts`.
-    prepared: the reports. None if the graph is the copy in a work folder.
+    prepared: the result of `prepare.prepare`. None if the graph is the copy in
+      a work folder.
   """
 
   graph: graph_lib.KnowledgeGraph
@@ -45,10 +46,10 @@ def read(
   workdir: str | os.PathLike[str] | None,
   **options: Any,
 ) -> Given:
-  """Reads the given data, or their copy in a work folder.
+  """Reads the data, or the copy of the data in a work folder.
 
-  The copy is used if the work folder contains a run with this data, and a file
-  of the data is missing. A note is then printed.
+  If a file of the data is missing and the work folder contains a run with this
+  data, the copy is used and a note is printed.
 
   Args:
     source: as in `prepare.prepare`.
@@ -56,13 +57,13 @@ def read(
     test: as in `prepare.prepare`.
     config: the settings. Its fields `data.columns`, `data.delimiter` and
       `data.header` determine how CSV and TSV files are read.
-    workdir: the work folder of the run. None if there is none yet.
+    workdir: the work folder of the run, or None.
     **options: other arguments of `prepare.prepare`.
 
   Raises:
-    config.ConfigError: one of the fields above is not valid, it differs from
-      its default although a part of the data is not a CSV or TSV file, or it
-      differs from an argument in `options`.
+    config.ConfigError: one of the three fields is not valid, contradicts
+      `options`, or is not the default although a part of the data is not a CSV
+      or TSV file.
     text_files.DataError: the data cannot be read.
     workdir.WorkdirError: the work folder cannot be read.
   """
@@ -88,7 +89,7 @@ def _copy_of_missing(
   files: Mapping[str, pathlib.Path],
   workdir: str | os.PathLike[str] | None,
 ) -> graph_lib.KnowledgeGraph | None:
-  """Returns the graph of a run if files of the given data are missing.
+  """Returns the graph in a work folder if files of the same data are missing.
 
   Args:
     given: the arguments `source`, `valid` and `test`.
@@ -96,8 +97,8 @@ def _copy_of_missing(
     workdir: the work folder, or None.
 
   Returns:
-    The graph. None if there is no run, its data are not the given ones, or no
-    file is missing.
+    The graph. None if no file is missing, or if the work folder has no run with
+    this data.
   """
   paths = [path for path in given if path is not None]
   if not all(isinstance(path, str | os.PathLike) for path in paths):
@@ -163,7 +164,7 @@ def _layout(
     if other not in (None, '', [], 'auto', values[field]):
       raise config_lib.ConfigError(
         f'config.data.{field} is {config.data[field]!r}, and {field} is '
-        f'{options[field]!r}: expected only one of them, or the same meaning: '
+        f'{options[field]!r}: expected only one of them, or '
         f'{field}={values[field]!r}'
       )
   return {field: values[field] for field in fields}

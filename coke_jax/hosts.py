@@ -1,10 +1,10 @@
 """Connects the processes of one training, on one or several hosts.
 
 JAX's distributed runtime connects the processes and provides a key-value store.
-Process 0 reads and writes all files, except for the shards in checkpoints. If a
-process is lost, the others would wait for it forever. So each process has two
-threads. `_talk` increases a counter in the store and reads the counters of the
-others. `_judge` ends its process if another process has failed, has been
+Process 0 reads and writes all files, except for the shards in checkpoints.
+After the loss of one process, the others would wait forever. So each process
+has two threads. `_talk` increases a counter in the store and reads all
+counters. `_judge` ends the process if another process has failed, has been
 stopped by a signal, or has not increased its counter for `_LOST_SECONDS`. If
 process 0 is killed, JAX aborts the others. `host_guard` then prints the reason.
 """
@@ -58,7 +58,7 @@ def is_main() -> bool:
 
 
 def broadcast(value: Any = None) -> Any:
-  """Returns, in all processes, the JSON data that process 0 passes.
+  """Returns, in each process, the JSON value of process 0.
 
   All processes must call this function, `gather` and `wait_for_all` in the same
   order.
@@ -74,7 +74,7 @@ def broadcast(value: Any = None) -> Any:
 
 
 def gather(value: Any) -> list[Any]:
-  """Returns, in all processes, the JSON data that each process passes.
+  """Returns, in each process, the JSON values of all processes.
 
   See `broadcast` about the order of calls.
   """
@@ -100,7 +100,7 @@ def wait_for_all() -> None:
 def joined(
   coordinator: str = '', num_processes: int = 0, process_id: int = -1
 ) -> Iterator[None]:
-  """Connects the processes at the start of a `with` block, until its end.
+  """Connects the processes for the time of a `with` block.
 
   If the block raises an error in one process, all other processes end with exit
   status 1 and print this error. If a signal stops one process, all others end
@@ -109,8 +109,7 @@ def joined(
   only one.
 
   Args:
-    coordinator: address of process 0 and a free port there, such as
-      `10.0.0.1:1234`.
+    coordinator: address of process 0 and a free port, such as `10.0.0.1:1234`.
     num_processes: number of processes.
     process_id: number of this process, from 0.
 
@@ -162,9 +161,9 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
     return False
   for name, value in (
     ('jax_cpu_collectives_implementation', 'gloo'),
-    ('jax_enable_preemption_service', False),  # It would handle SIGTERM.
+    ('jax_enable_preemption_service', False),  # The service handles SIGTERM.
   ):
-    with contextlib.suppress(AttributeError):  # Some versions of JAX lack it.
+    with contextlib.suppress(AttributeError):  # Not all JAX versions have both.
       jax.config.update(name, value)
   try:
     if coordinator:
@@ -219,11 +218,11 @@ class _Watch:
       threading.Thread(target=function, daemon=True).start()
 
   def announce(self, text: str, status: int) -> None:
-    """Stores the reason and the exit status, which the other processes read."""
+    """Stores the reason and the exit status for the other processes."""
     self._set('ends', json.dumps([text, status]))
 
   def leave(self) -> None:
-    """Stops watching. Process 0 first waits, as its end aborts the others."""
+    """Stops watching. Process 0 ends last, as its end aborts the others."""
     self._set('left', '')
     end = time.monotonic() + _LEAVE_SECONDS
     while is_main() and time.monotonic() < end:
@@ -276,7 +275,7 @@ class _Watch:
           self._end(f'error: {name} ended: {text}', status)
       now = time.monotonic()
       if now - self._answered > _LOST_SECONDS:
-        # The store has not answered, and it is in process 0.
+        # Process 0 contains the store, which has not answered.
         self._end_without(0)
       for process_id, changed in self._changed.items():
         lost = self._answered - changed > _LOST_SECONDS
@@ -296,5 +295,5 @@ class _Watch:
     if self._guard is not None:
       self._guard.dismiss()
     with contextlib.suppress(OSError):
-      os.write(2, f'\n{text}\n'.encode())  # It may follow a progress bar.
+      os.write(2, f'\n{text}\n'.encode())  # The text may follow a progress bar.
     os._exit(status)

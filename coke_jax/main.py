@@ -14,8 +14,8 @@ Use the trained model:
   coke evaluate runs/mine --split=valid
   coke predict runs/mine --input=questions.tsv
 
-The command can also be the value of --mode, as in coke --mode=evaluate. Without
-the installed script, `python -m coke_jax.main` is the same as `coke`.
+The command can also be the value of --mode, as in coke --mode=evaluate. If the
+script `coke` is not installed, use `python -m coke_jax.main`.
 """
 
 import sys
@@ -42,8 +42,8 @@ CONFIG = config_flags.DEFINE_config_file(
 WORKDIR = flags.DEFINE_string(
   'workdir',
   '',
-  'Work folder of the run, which contains settings, checkpoints, metrics.jsonl '
-  'and results.json. Default: runs/<name of the config or of --data>.',
+  'Work folder of the run: settings, checkpoints, metrics.jsonl and '
+  'results.json. Default: runs/<name of the config or of --data>.',
 )
 MODE = flags.DEFINE_enum(
   'mode', 'train', list(commands.COMMANDS), commands.mode_help()

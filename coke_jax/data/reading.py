@@ -49,9 +49,9 @@ def find_parts(
     only split is train, the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: `source` is None, or does not exist; it is a folder
-      without a file of train; it is a folder, although `valid` or `test` is
-      given; or a source has a wrong type.
+    text_files.DataError: `source` is None, missing, a folder without a file of
+      train, or a folder although `valid` or `test` is not None; or an argument
+      has a wrong type.
     errors.PathError: as in `user_paths.expand`.
   """
   if source is None:

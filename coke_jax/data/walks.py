@@ -29,8 +29,8 @@ def sample_path_data(
   """Makes path data from the triples of a graph and from random walks in it.
 
   Each split consists of its triples, as paths with a single relation, and of
-  random walks. All walks use the edges of the training triples. The walks of
-  valid and test also use the edges of the same split.
+  random walks. All walks use the edges of train. The walks of valid also use
+  the edges of valid, and the walks of test the edges of test.
 
   Duplicate paths are removed from each split. Paths of train are also removed
   from valid, and paths of train and valid from test. Finally, the paths of each

@@ -27,7 +27,7 @@ def filtered(
     model: the encoder.
     placement: how the parameters are distributed over the devices.
     chunk_size: the number of entities that are scored at a time. If the
-      vocabulary is cut into shards, each device scores this number at a time.
+      vocabulary is cut into shards, this is the number on each device.
   """
 
   def count(
@@ -110,7 +110,7 @@ def among(
 def _filtered_in_shards(
   model: ensemble.Encoder, placement: placement_lib.Placement, chunk_size: int
 ) -> device_call.DeviceCall:
-  """Returns the function of `filtered` for a vocabulary that is cut."""
+  """Returns the function of `filtered` for a vocabulary in shards."""
   sharded = sharded_encoder.ShardedEncoder(model, placement)
 
   def count(

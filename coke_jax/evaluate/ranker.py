@@ -55,8 +55,8 @@ class Ranker:
         which means the maximum number that `score_bytes` allows, up to 1024 for
         each device.
       score_bytes: limit for the bytes of the scores on one device. If
-        `batch_size` is given, the limit is used only if the vocabulary is cut.
-        Default: 64 MiB.
+        `batch_size` is not 0 and the vocabulary is not cut, the limit has no
+        effect. Default: 64 MiB.
       placement: see the attribute `placement`. Default: every device has all
         parameters.
 
@@ -99,13 +99,13 @@ class Ranker:
     """Ranks the answer of each query in the filtered setting.
 
     The candidates are all entities except the known answers of the query. The
-    gold answer is always a candidate.
+    gold entity is always a candidate.
 
     Args:
       params: parameters on the devices, see `placement`.
       queries: N queries with exactly one answer each, the gold entity.
-      known: the known answers of each query, as `Queries.known_answers` returns
-        them. They may include the gold entity.
+      known: the result of `Queries.known_answers`. The known answers may
+        include the gold entity.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -133,13 +133,13 @@ class Ranker:
     *,
     progress: str = '',
   ) -> ranks_lib.Ranks:
-    """Ranks the answer of each query among given candidates.
+    """Ranks the answer of each query among the candidates of the query.
 
     Args:
       params: parameters on the devices, see `placement`.
       queries: N queries with exactly one answer each, the gold entity.
       candidates_of: a function of the indices int64 [B] of queries. It returns
-        bool [B, V], the candidates of each query. The gold answer counts as a
+        bool [B, V], the candidates of each query. The gold entity counts as a
         candidate even if its value is False.
       progress: label of the progress bar. Default: no bar.
 

@@ -52,9 +52,9 @@ def rank_metrics(ranks: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
 
   Returns:
     A dictionary of `mrr`, `hits@1`, `hits@3`, `hits@10`, `mean_rank` and
-    `adjusted_mean_rank_index` (Berrendorf et al. 2020). The last one is 1 if
-    all ranks are 1, and its expectation is 0 for random ranks. The dictionary
-    is empty if N = 0.
+    `adjusted_mean_rank_index` (Berrendorf et al. 2020). This index is 1 if all
+    ranks are 1, and 0 on average for random ranks. The dictionary is empty if
+    N = 0.
   """
   if not len(ranks):
     return {}

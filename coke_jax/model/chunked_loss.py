@@ -1,10 +1,10 @@
 """Computes the loss in little memory, for millions of entities.
 
-The logits [B, V] of a batch are the largest array of a train step. Here, the
-logits of one chunk of entities are computed at a time, summed up and discarded.
-The backward pass computes them again. So the memory is proportional to B times
-the size of a chunk. The result differs from that of the module `loss` only by
-the rounding of sums. A step needs a third more products with the embeddings.
+The logits [B, V] of a batch are the largest array of a train step. This module
+computes, sums up and discards the logits of one chunk of entities at a time.
+The backward pass computes the logits again. So the memory is proportional to B
+times the size of a chunk. The result equals the result of the module `loss`,
+except for rounding. A step needs a third more products with the embeddings.
 
 Shapes use the letters of `encoder`. C is the number of entities in a chunk.
 """
@@ -100,7 +100,7 @@ def sums_by_chunks(
     bias: as in `smoothed_cross_entropy`.
     answers: as in `smoothed_cross_entropy`.
     weight: float32 [B, M], the factor of the logit of each answer.
-    limit: int32 scalar. The entities with this id and higher ids are ignored.
+    limit: int32 scalar. Entities from this id on are ignored.
     chunk_size: C, at most V.
     dtype: as in `smoothed_cross_entropy`.
 
@@ -195,9 +195,9 @@ def _place(
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the first entity of a chunk and a mask bool [C].
 
-  All chunks have C entities, so the last chunk can overlap the previous one.
-  The mask is False for the entities that are also in the previous chunk, and
-  for the entities from `limit` on.
+  All chunks have C entities, so the last chunk can overlap the chunk before.
+  The mask is False for the entities in this overlap, and for the entities from
+  `limit` on.
   """
   start = jnp.minimum(index * chunk_size, num_entities - chunk_size)
   entity = start + jnp.arange(chunk_size)
@@ -220,7 +220,7 @@ def _columns(
   Returns:
     int32 [B, M], the column of each answer. It is arbitrary if the answer is
     not in the chunk.
-    bool [B, M], whether the answer is in the chunk and not in the previous one.
+    bool [B, M], whether the answer is in the chunk, not in the chunk before.
   """
   column = answers - start
   inside = (answers >= 0) & (column >= 0) & (column < len(new))

@@ -61,7 +61,7 @@ def unit_modulus(x: jax.Array) -> jax.Array:
 def factor_rows(
   relations: jax.Array, head_query: jax.Array, num_relations: int
 ) -> jax.Array:
-  """Returns the rows of the factor table that queries use.
+  """Returns the row of each relation in the factor table.
 
   Args:
     relations: int32 [B, k], relation indices. For a negative index, the row is
@@ -90,8 +90,7 @@ def compose(
     entity: float32 [B, D], the embedding of the known entity.
     factors: float32 [2 R, D], the forward factors of all relations, then their
       backward factors.
-    relations: int32 [B, k], relation indices. A negative index means that there
-      is no relation.
+    relations: int32 [B, k], relation indices. Negative numbers are padding.
     head_query: bool [B], whether the query is for the head.
     rotation: whether the factors are divided by their moduli.
 
