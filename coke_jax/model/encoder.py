@@ -5,11 +5,11 @@ Dimensions in shapes:
   K  tokens in a sequence          L  blocks
   V  entities
 
-As in the authors' implementation, GELU is exact, and dropout is drawn for each
-attention weight. `layers` lists more differences from Flax's defaults.
+As in the authors' implementation, GELU is exact, and each attention weight is
+dropped separately. `layers` lists more differences from Flax's defaults.
 
-Only products with weights and embeddings have operands of type `dtype`. All
-other computations and the parameters are float32.
+Only matrix products with kernels and with entity embeddings have operands of
+type `dtype`. All other computations and the parameters are float32.
 """
 
 from typing import Any
@@ -30,21 +30,21 @@ class CoKE(nn.Module):
     num_tokens: number of all tokens: entities, relations, MASK and PAD.
     pad_id: id of the token PAD, which attention ignores.
     max_length: maximum K, which is the number of position embeddings.
-    num_layers: L. If L = 0, the state at the MASK is the input at the MASK.
-      With a composition, this input is only the composition, as in ComplEx.
+    num_layers: L. If L = 0, the final state at the MASK is the input at the
+      MASK. With a composition, this input is the composition alone (ComplEx).
     hidden_size: D.
-    num_heads: A, a divisor of D.
-    feed_forward_size: F.
+    num_heads: number of attention heads, a divisor of D.
+    feed_forward_size: size of the hidden feed-forward layer.
     dropout: dropout rate in all blocks.
     dtype: type of the operands of products, float32 or bfloat16.
     remat: whether to recompute each block in the backward pass.
-    composition: how the known entity and the relations are multiplied,
+    composition: how the entity and the relations of a query are multiplied,
       `complex` or `rotation`, see the module `composition`. The product is
       added to the input at the MASK. If empty, nothing is added (paper).
-    relation_directions: whether relations have a second embedding, which is
-      used in queries for the head, see `input_embedding`.
-    inverse: the index of each relation's inverse. If it is given, queries for
-      the head are replaced, see `input_embedding.invert_head_queries`.
+    relation_directions: whether relations have a second embedding, used in
+      queries for the head.
+    inverse: the index of each relation's inverse. If not empty, queries for
+      the head are inverted, see `input_embedding.invert_head_queries`.
     prediction_head: whether a dense layer, GELU and layer norm precede the
       product with the entity embeddings.
     input_norm: whether there is a layer norm before the first block.
@@ -81,8 +81,8 @@ class CoKE(nn.Module):
     width = self.hidden_size
     if width % self.num_heads:
       raise ValueError(
-        f'hidden size {width}: expected a multiple of the {self.num_heads} '
-        'attention heads'
+        f'hidden_size is {width}: expected a multiple of num_heads '
+        f'({self.num_heads})'
       )
     initial = layers.initializer(self.embedding_stddev)
     num_relations = self.num_tokens - self.num_entities - 2
@@ -276,8 +276,8 @@ class CoKE(nn.Module):
   def _embed(
     self, tokens: jax.Array, train: bool
   ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    # The last result is the position of each token in the input. It is None if
-    # the tokens are not moved.
+    # The last result is the new position of each token, or None if the tokens
+    # keep their positions.
     visible, position = tokens != self.pad_id, None
     if self.inverse:
       tokens, position = input_embedding.invert_head_queries(

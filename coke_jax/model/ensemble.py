@@ -1,10 +1,9 @@
 """Several encoders whose scores are averaged.
 
 The members have the same architecture and different parameters. Every leaf of
-their parameters has a leading axis M, the number of members. The mean of the
-logits ranks the entities of a query in the same order as the mean of the
-log-probabilities, because the difference between the two means is the same for
-all entities.
+their parameters has a leading axis M, the number of members. The mean logits of
+a query and the mean log-probabilities differ by the same number for all
+entities. So both means rank the entities in the same order.
 
 Other letters in shapes are those of `encoder`.
 """
@@ -117,7 +116,7 @@ class Ensemble(nn.Module):
     return self._concatenate('static_embeddings')
 
   def _concatenate(self, method: str, *args: Any, **options: Any) -> jax.Array:
-    """Calls a method of every member and concatenates the last axes."""
+    """Concatenates the results of a method of every member on the last axis."""
 
     def call(member: encoder.CoKE, carry: None, _: None) -> tuple[None, Any]:
       return carry, getattr(member, method)(*args, **options)

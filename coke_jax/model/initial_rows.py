@@ -1,12 +1,11 @@
 """Draws some rows of the initial entity embeddings.
 
 `parameters.init_params` draws the whole table. JAX computes the random number
-of each element from a key and the position of the element in the table. So some
-rows can be drawn alone, if their positions are counted from the first row of
-the table. The random number generator `_FROM_ROW` does this. Its rows are equal
-to those of the whole table bit for bit. This holds for JAX's default generator
-and settings. With others, the rows have different numbers of the same
-distribution.
+of each element from a key and the position of the element in the table. The
+random number generator `_FROM_ROW` draws some rows alone, with their positions
+in the whole table. With JAX's default generator and settings, these rows are
+equal to the rows of the whole table bit for bit. With another generator or
+other settings, the rows have different numbers of the same distribution.
 """
 
 import math
@@ -37,7 +36,7 @@ def init_shard(
     The result of `parameters.init_params` without entities: `element_embedding`
     has the R + 2 rows of relations, MASK and PAD, and `entity_bias` is empty.
     The embeddings of the entities `start` to `start + S - 1`, float32 [S, D].
-    The row of an entity id of V or more is 0.
+    A row is 0 if its entity id is V or more.
   """
   params = parameters.draw(small_vocabulary.small_model(model, 0), key)
   first_relation = jnp.int32(model.num_entities)
@@ -63,7 +62,7 @@ def _draw_elements(
 
 
 # The functions of the generator. A key has three words: the two words of a key
-# of JAX's default generator (Threefry), and the number of a row.
+# of JAX's default generator (Threefry), and the number of the first row.
 
 
 def _default_key(words: jax.Array) -> jax.Array:
@@ -84,7 +83,7 @@ def _split(words: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def _random_bits(
   words: jax.Array, bit_width: int, shape: tuple[int, ...]
 ) -> jax.Array:
-  """Returns the bits of an array whose first row has the number in the key."""
+  """Returns random bits. The key contains the number of the first row."""
   assert bit_width == 32
   if not math.prod(shape):
     return jnp.zeros(shape, jnp.uint32)
@@ -107,7 +106,7 @@ def _random_bits(
 
 
 def _no_seed(_: Any) -> jax.Array:
-  raise NotImplementedError('keys are made from those of the default generator')
+  raise NotImplementedError('no seeds: expected a key of the default generator')
 
 
 _FROM_ROW = generators.define_prng_impl(

@@ -30,16 +30,16 @@ def embed_tokens(
     num_entities: V.
     elements: float32 [V + R + 2, D], token embeddings.
     positions: float32 [at least K, D], position embeddings.
-    backward_relations: float32 [R, D]. In queries for the head, they replace
-      the embeddings of the relations, and positions are counted from the tail.
+    backward_relations: float32 [R, D], the embeddings of relations in queries
+      for the head. In these queries, positions are counted from the tail.
       Default: every relation has one embedding, and positions are counted from
       the head (paper).
     factors: float32 [2 R, D], the relation factors of `composition.compose`.
       The composition of the query is added to the input at the MASK. Default:
       no composition (paper).
     rotation: whether the factors are divided by their moduli.
-    only_composition: whether the composition is the input at the MASK, without
-      the embeddings of the MASK and its position. Default: no.
+    only_composition: whether the input at the MASK is the composition alone,
+      without the embeddings of the MASK and its position.
 
   Returns:
     float32 [B, K, D].
@@ -122,7 +122,7 @@ def invert_head_queries(
 def relation_indices(
   tokens: jax.Array, num_entities: int, num_relations: int
 ) -> jax.Array:
-  """Converts tokens to indices of relations; other tokens become negative.
+  """Converts tokens to relation indices. All other tokens become negative.
 
   Args:
     tokens: int32 [B, K].

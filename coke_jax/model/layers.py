@@ -1,8 +1,8 @@
 """The layers of the encoder.
 
 Two settings follow the authors' implementation instead of Flax's defaults:
-LayerNorm has epsilon 1e-12, and initial values are truncated normal with
-standard deviation 0.02.
+LayerNorm has epsilon 1e-12, and initial kernels and embeddings are truncated
+normal.
 
 Shapes use the letters of `block`.
 """
@@ -37,12 +37,12 @@ class Product(nn.Module):
   def __call__(
     self, x: jax.Array, columns: tuple[int, int] | None = None
   ) -> jax.Array:
-    """Computes x @ kernel + bias, or only some of its columns.
+    """Computes x @ kernel + bias, or only some columns of this result.
 
     Args:
       x: float32 [..., D].
-      columns: the first column to compute, and one past the last. Default: all
-        columns.
+      columns: the first column to compute, and the column after the last.
+        Default: all columns.
 
     Returns:
       float32 [..., E], or [..., number of computed columns].
@@ -76,8 +76,7 @@ class Dropout(nn.Module):
 
     Args:
       x: float32 [...].
-      train: whether to apply dropout, which needs the random key `dropout`. If
-        false, x is returned unchanged.
+      train: whether to apply dropout, which needs the random key `dropout`.
 
     Returns:
       float32 [...].
@@ -95,15 +94,15 @@ def hash_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   The bits are good enough for dropout; do not use them for anything else. The
   hash takes a few elementwise operations, which XLA fuses with the code that
   uses the bits. On a CPU, the hash takes a sixth of the run time and a quarter
-  of the compilation time of `jax.random.bits`. It consists of two rounds of a
-  mixing function of the kind that C. Wellons' "hash-prospector" found.
+  of the compilation time of `jax.random.bits`. The hash is two rounds of a
+  mixing function from C. Wellons' "hash-prospector".
 
   Args:
     key: a typed key of `jax.random`.
     shape: shape of the result.
 
   Returns:
-    uint32 of the given shape.
+    uint32 [*shape].
   """
   words = jax.random.key_data(key)
   place = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
@@ -131,9 +130,6 @@ def layer_norm(name: str | None) -> nn.LayerNorm:
   Args:
     name: name of the submodule. If None, the submodule has the name of the
       attribute that it is assigned to.
-
-  Returns:
-    The module.
   """
   return nn.LayerNorm(
     epsilon=_LAYER_NORM_EPSILON, use_fast_variance=False, name=name

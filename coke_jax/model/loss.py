@@ -26,9 +26,9 @@ def smoothed_cross_entropy(
   logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms logsumexp(z) and
   sum(z) are computed once per row.
 
-  With candidates, the sum inside logsumexp(z) and sum(z) run over the
-  candidates. They are weighted with `candidate_weight`, so that they estimate
-  the sums over all entities.
+  With candidates, logsumexp(z) and sum(z) contain only the candidates. The
+  weights `candidate_weight` turn these sums into estimates of the sums over all
+  entities.
 
   Args:
     logits: float32 [B, V], or [B, C] with C candidates.
@@ -38,7 +38,7 @@ def smoothed_cross_entropy(
       V = 1, this probability is always 1.
     candidate_weight: float32 [C], see `data.candidates`. Default: there are no
       candidates.
-    num_entities: V. It is only needed with candidates.
+    num_entities: V, only needed with candidates.
     answer_weight: float32 [B, M], the factor of the loss of each answer. The
       weights of padding are ignored. Default: 1.
 

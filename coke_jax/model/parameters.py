@@ -34,7 +34,7 @@ def init_params(model: ensemble.Encoder, seed: int) -> Any:
 
 def param_shapes(model: ensemble.Encoder) -> Any:
   """Returns the shapes and dtypes of the parameters, without computing them."""
-  # A copy, because the caller may change the dict, and the original is cached.
+  # Copy the dict, because it is cached and the caller may change the result.
   return jax.tree.map(lambda shape: shape, _param_shapes(model))
 
 
@@ -59,7 +59,7 @@ def _param_shapes(model: ensemble.Encoder) -> Any:
 
 
 def draw(model: encoder.CoKE, key: jax.Array) -> Any:
-  """Draws the initial parameters of an encoder with a given key."""
+  """Draws the initial parameters of an encoder from a key."""
   tokens = jnp.zeros((1, model.max_length), dtype=jnp.int32)
   return model.init(key, tokens, jnp.zeros(1, jnp.int32))['params']
 

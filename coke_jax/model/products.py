@@ -19,8 +19,8 @@ def matmul(x: jax.Array, kernel: jax.Array, dtype: Any) -> jax.Array:
   """Multiplies x with a kernel after converting both to `dtype`.
 
   The products in the gradient also have operands of type `dtype` and accumulate
-  in float32. The gradient is written by hand, because the transposed product
-  that automatic differentiation uses for the kernel is a third slower on a CPU.
+  in float32. Automatic differentiation would compute the kernel's gradient with
+  a transposed product, which is a third slower on a CPU.
 
   Args:
     x: float32 [..., D].
@@ -92,7 +92,7 @@ def _inner_products_backward(
 inner_products.defvjp(_inner_products_forward, _inner_products_backward)
 
 
-# The batch and head axes of weights and of values, for `dot_general`.
+# The batch and head axes of attention weights and of values.
 _BATCH_AND_HEAD = ((0, 3), (0, 2))
 
 

@@ -23,11 +23,11 @@ def small_model(model: encoder.CoKE, num_entities: int) -> encoder.CoKE:
 def small_batch(
   batch: dict[str, jax.Array], num_entities: int
 ) -> dict[str, jax.Array]:
-  """Replaces token ids by those of the small model.
+  """Converts token ids to token ids of the small model.
 
   Args:
-    batch: a batch of `data.batches.TrainingSet` with `candidates`, int32 [C],
-      which include all entities of `tokens`.
+    batch: a batch of `data.batches.TrainingSet`. Its `candidates`, int32 [C],
+      include all entities of `tokens`.
     num_entities: V of the full model.
 
   Returns:
