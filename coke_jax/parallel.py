@@ -4,7 +4,7 @@
 function receives the state and its own piece of the batch. The function can sum
 results with `sum_over_devices`. Only this module uses pmap and meshes. If there
 are several processes (see `hosts`), all of them must call the functions of this
-module in the same order, each with its own rows of a batch.
+module in the same order. Each process passes only its rows of a batch.
 """
 
 import functools
@@ -33,7 +33,7 @@ class ForkError(errors.CokeError, RuntimeError):
 
 
 class _Process:
-  """Whether this process uses devices, or was forked from one that does."""
+  """Whether this process uses devices, and whether its parent process did."""
 
   uses_devices = False
   is_forked = False
@@ -47,11 +47,11 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def check_process() -> None:
-  """Checks that this process can use the devices.
+  """Checks that this process can use the devices, and records the use.
 
   Raises:
-    ForkError: the process was forked from one that uses the devices. JAX would
-      wait forever for threads that exist only in the other process.
+    ForkError: the process was forked from a process that uses the devices. JAX
+      would wait forever for threads that a fork does not copy.
   """
   if _Process.is_forked:
     raise ForkError(
@@ -69,7 +69,7 @@ def num_devices() -> int:
 
 
 def own_devices() -> np.ndarray:
-  """Returns the positions of this process's devices among all: int64 [n]."""
+  """Returns int64 [n], the indices of the n devices of this process."""
   check_process()
   return np.flatnonzero(
     [device.process_index == jax.process_index() for device in jax.devices()]
@@ -106,8 +106,8 @@ def map_devices(
   Args:
     function: takes `state`, the piece of the batch for this device, and
       `extra`. Returns a pair (replicated, per_device). `replicated` must be
-      equal on all devices, except for leaves with the result axis 0. Use
-      `sum_over_devices` for this. `per_device` gets a leading axis of devices.
+      equal on all devices, see `sum_over_devices`. Only leaves with the result
+      axis 0 may differ. `per_device` gets a leading axis of devices.
       Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
       pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
@@ -150,7 +150,7 @@ def sum_over_devices(tree: Any) -> Any:
 
 
 def gather_over_devices(tree: Any) -> Any:
-  """Stacks each leaf of all devices. Works only inside `map_devices`."""
+  """Stacks each leaf over all devices. Works only inside `map_devices`."""
   return jax.lax.all_gather(tree, _AXIS)
 
 
@@ -211,7 +211,7 @@ def _sharding(*axes: str) -> jax.sharding.NamedSharding:
 
 
 def fetch_rows(array: jax.Array) -> np.ndarray:
-  """Copies an array [devices, ...] to each host. All processes must call it."""
+  """Copies an array [devices, ...] from the devices to each host."""
   if hosts.num_processes() > 1:
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
   return np.asarray(array)
@@ -257,7 +257,7 @@ def start_maximum(values: np.ndarray) -> jax.Array:
 def shard(batch: dict[str, np.ndarray], axis: int = 0) -> dict[str, np.ndarray]:
   """Splits arrays [..., B, ...] into [devices, ..., B / devices, ...].
 
-  The devices are those of this process.
+  `devices` is the number of devices of this process.
 
   Args:
     batch: arrays with B rows each, the rows of this process, see `own_rows`. An

@@ -1,4 +1,4 @@
-"""Creates the source of the walks that a training samples in every epoch."""
+"""Creates the source of sampled walks, and counts training instances."""
 
 import ml_collections
 
@@ -11,11 +11,11 @@ from coke_jax.data import vocabulary as vocabulary_lib
 def make_walks(
   config: ml_collections.ConfigDict, data: paths_lib.PathData
 ) -> fresh_walks.FreshWalks | None:
-  """Returns the source of `train.walks_per_epoch`. None if it is 0.
+  """Returns a source of `train.walks_per_epoch` walks. For 0, returns None.
 
   Raises:
-    config.ConfigError: there is no training path with one relation, or some of
-      these paths cannot be followed in both directions.
+    config.ConfigError: there is no training path with one relation, or the
+      relation of such a path has no inverse.
   """
   number = config.train.walks_per_epoch
   if not number:
