@@ -5,7 +5,7 @@ A map shows the contextual embeddings of one entity, or of one or two relations,
 as points in the plane. The model encodes training triples that contain the
 entity or one of the relations, without a mask. Then t-SNE maps the final hidden
 states to points. In the map of an entity, the points are grouped by relation.
-In the map of relations, they are grouped by the entity on one side.
+In the map of relations, the points are grouped by head or by tail.
 """
 
 import dataclasses
@@ -95,7 +95,8 @@ def make_map(
   states = states[np.arange(len(states)), selection.column]  # [N, D]
   if not np.isfinite(states).all():
     raise errors.NonFiniteError(
-      'hidden states are not finite: no map can be made of this model'
+      'hidden states are not finite: expected parameters without NaN or '
+      'infinity'
     )
   if not np.ptp(states, axis=0).any():
     raise map_selection.MapError(
@@ -145,8 +146,6 @@ def to_json(
   names: readable_names.Names,
 ) -> dict[str, Any]:
   """Converts a map to JSON types.
-
-  The document contains the selection, the measures, the groups and the points.
 
   Args:
     contextual_map: the map.

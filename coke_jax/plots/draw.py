@@ -48,8 +48,7 @@ def draw(
   """Draws the metrics and results of a run, and contextual maps.
 
   If `metrics.jsonl` has lines, draws training curves. If `results.json` exists,
-  draws bar charts of its metrics. Draws one map if `entity` is given, and one
-  map if `relations` are given.
+  draws bar charts of its metrics.
 
   Args:
     folder: a work folder, or the folder of an exported model, which has no
@@ -59,7 +58,7 @@ def draw(
     relations: the labels of the one or two relations of a map, such as a
       relation and its inverse. Default: no map of relations.
     names: a file with `label TAB name` on each line. Legends show these names.
-      Default: as in `readable_names.make_names`.
+      Default: entity labels, and readable forms of relation labels.
     model: the model of `folder`. Default: the model is loaded from `folder` if
       a map is drawn.
     seed: the seed of the t-SNE and of the samples of large maps. Default: 0.
@@ -154,8 +153,8 @@ def file_name(kind: str, labels: Sequence[str]) -> str:
 
   Args:
     kind: `entity` or `relation`.
-    labels: the labels of the map. If the labels are long, they are cut and a
-      checksum is appended.
+    labels: the labels of the map. If they have more than 80 characters, a
+      checksum replaces the rest.
 
   Returns:
     `<kind>_<labels>`, without a suffix.

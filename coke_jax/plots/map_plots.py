@@ -7,8 +7,8 @@ import numpy as np
 
 from coke_jax.plots import plot_style
 
-# Only the largest 12 groups have styles of their own, because more styles are
-# hard to distinguish. All smaller groups are grey.
+# Only the first 12 groups have a style each, because more styles are hard to
+# distinguish. All other groups are grey.
 MAX_GROUPS = 12
 # Size of the box around a group's number, as a fraction of the map's width.
 NUMBER_SIZE = 0.04
@@ -21,10 +21,10 @@ _SIZES = {'*': 80, 'X': 50, 'P': 50}
 _NEUTRAL = '#666666'  # the colour of relation markers in the legend
 _LEGEND_WIDTH = 46  # maximum number of characters in a line
 _LEGEND_LINES = 2  # maximum number of lines of a name
-_MAX_COMPARED = 500  # maximum number of points used to find a densest point
+_MAX_COMPARED = 500  # maximum number of points per group for the density
 _NEIGHBORHOOD = 0.05  # radius for the density, as a fraction of the width
 # Candidate offsets of a number from the densest point of its group: zero, and
-# the points of circles with growing radius.
+# points on circles of growing radius.
 _OFFSETS = np.array(
   [
     [radius * np.cos(angle), radius * np.sin(angle)]
@@ -41,8 +41,8 @@ def draw(numbers: dict[str, Any]) -> Any:
   The inverse of a relation has the same colour and a hollow marker of the same
   shape. In the map of two relations, the colour shows the entity and the marker
   shows the relation. If a colour is used for a second entity, the markers of
-  this entity are hollow. Each of the first MAX_GROUPS groups has a number. It
-  is printed in the legend and near the densest point of the group.
+  this entity are hollow. The numbers of the first MAX_GROUPS groups are in the
+  legend and near the densest point of each group.
 
   Args:
     numbers: the document that `contextual_maps.to_json` returned.
@@ -64,7 +64,7 @@ def draw(numbers: dict[str, Any]) -> Any:
     ]
   )
   styles = group_styles(numbers)
-  # Draw the largest groups last, on top of the others.
+  # Draw the first groups last, so that no other group hides them.
   for group in reversed(range(len(numbers['groups']))):
     for relation in np.unique(relations):
       rows = (groups == group) & (relations == relation)
@@ -196,7 +196,7 @@ def number_positions(
 
 
 def _close(places: np.ndarray, others: np.ndarray, limit: float) -> np.ndarray:
-  """Counts, for each place, the `others` that are near it.
+  """Counts the `others` near each place.
 
   Args:
     places: float [T, 2].
@@ -216,7 +216,7 @@ def _legend(
   numbers: dict[str, Any],
   styles: list[dict[str, Any]],
 ) -> None:
-  """Adds a legend of the groups. A map of two relations also lists these."""
+  """Adds a legend of the groups and, for two relations, of the relations."""
   groups = numbers['groups']
   title = f'{numbers["grouped_by"]} (number of triples)'
   entries: list[tuple[dict[str, Any], str]] = []

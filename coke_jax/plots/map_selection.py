@@ -13,22 +13,22 @@ from coke_jax.data import graph as graph_lib
 HEAD, RELATION, TAIL = range(3)  # columns of a triple
 SIDES = {'head': HEAD, 'tail': TAIL}
 
-# Minimum number of triples in a group; smaller groups are not drawn, as in the
-# paper. The groups are relations in the map of an entity, and entities in the
-# map of relations.
+# Minimum number of triples in a group, as in the paper. Smaller groups are not
+# drawn. In the map of an entity, the groups are relations. In the map of
+# relations, the groups are entities.
 MIN_RELATION_TRIPLES = 5
 MIN_ENTITY_TRIPLES = 10
 # Maximum number of points in a map. If there are more triples, a random sample
 # is drawn, because t-SNE would take minutes and the map would be crowded.
 MAX_POINTS = 5000
 _MIN_POINTS = 10
-# Two relations count as inverse to each other if the (head, tail) pairs of one
-# and the (tail, head) pairs of the other have at least this Jaccard index.
+# Minimum Jaccard index of the (head, tail) pairs of a relation and the
+# (tail, head) pairs of its inverse.
 _MIN_OVERLAP = 0.5
 
 
 class MapError(errors.CokeError, ValueError):
-  """A map that cannot be drawn. The message contains the reason."""
+  """A map that cannot be drawn."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,22 +38,21 @@ class Selection:
   Attributes:
     labels: the label of one entity, or the labels of one or two relations.
     kind: the kind of the labels, `entity` or `relation`.
-    grouped_by: the kind of the groups, `relation` if `kind` is `entity`, or
-      `entity` if `kind` is `relation`.
+    grouped_by: the kind of the groups: `relation` if `kind` is `entity`, else
+      `entity`.
     sides: for each relation of `labels`, the side (`head` or `tail`) whose
       entities are the groups. Empty if `kind` is `entity`.
     least: the minimum number of triples in a group.
     found: the number of distinct training triples that contain one of the
-      labels, including the triples of groups that are left out.
-    left_out: the number of groups that are left out, because they have fewer
-      triples than `least`.
-    kept: the number of triples in the groups that are not left out. It is
-      larger than N if the points are a sample.
+      labels, in groups of any size.
+    left_out: the number of groups with fewer than `least` triples.
+    kept: the number of triples in groups with at least `least` triples. If the
+      points are a sample, this number is larger than N.
     triples: int32 [N, 3]: head entity id, relation index, tail entity id.
     column: int64 [N], for each triple, the column whose hidden state is shown.
     group: int64 [N], the group of each triple, an index into `groups`.
-    groups: integers [G], entity ids or relation indices. The largest group is
-      first. The inverse of a relation directly follows the relation.
+    groups: integers [G], entity ids or relation indices. Larger groups are
+      first, except that an inverse directly follows its relation.
     inverse: int64 [G], the index of the inverse relation in `groups`, or -1.
   """
 
@@ -128,8 +127,8 @@ def select_relations(
     labels: the labels of one or two relations, such as a relation and its
       inverse.
     sides: `head` or `tail` for each relation, the side whose entities are the
-      groups. Default: the sides for which the most triples are in groups with
-      at least MIN_ENTITY_TRIPLES triples.
+      groups. Default: the sides with the most triples in groups of at least
+      MIN_ENTITY_TRIPLES triples.
     seed: the seed of the sample that is drawn if there are more than `most`
       triples.
     most: the maximum number of points. Default: 5,000.
@@ -191,7 +190,7 @@ def _select(
   most: int | None,
   sides: tuple[str, ...] = (),
 ) -> Selection:
-  """Leaves out small groups. Draws a sample if there are too many points."""
+  """Leaves out small groups. If there are too many points, draws a sample."""
   groups, group, counts = np.unique(
     key, return_inverse=True, return_counts=True
   )
@@ -276,7 +275,7 @@ def _inverses(triples: np.ndarray, relations: Sequence[int]) -> dict[int, int]:
 
 
 def _num_kept(key: np.ndarray) -> int:
-  """Returns the number of triples in groups that are large enough."""
+  """Counts the triples in groups of at least MIN_ENTITY_TRIPLES triples."""
   counts = np.unique(key, return_counts=True)[1]
   return int(counts[counts >= MIN_ENTITY_TRIPLES].sum())
 

@@ -31,8 +31,8 @@ _SETTINGS = {
   'axes.spines.right': False,
   'legend.frameon': False,
   'savefig.facecolor': 'white',
-  'svg.fonttype': 'path',  # glyphs as shapes, independent of installed fonts
-  'svg.hashsalt': 'coke_jax',  # reproducible ids instead of random ones
+  'svg.fonttype': 'path',  # Letters are shapes, which need no fonts.
+  'svg.hashsalt': 'coke_jax',  # Equal figures have equal ids.
 }
 
 
@@ -41,9 +41,6 @@ def import_extra(module: str) -> Any:
 
   Args:
     module: the full name of the module, such as `matplotlib.figure`.
-
-  Returns:
-    The module.
 
   Raises:
     config.ConfigError: the module is not installed.

@@ -1,7 +1,7 @@
 """Readable names of entities and relations for the legends of pictures.
 
-Names are unique. If two labels have the same short form, both labels get a
-longer form. If no form is unique, the name is the label itself.
+If two labels have the same short form, both labels get a longer form. If no
+form is unique, the name is the label itself.
 """
 
 import collections
@@ -37,9 +37,9 @@ def make_names(
 
   Args:
     vocabulary: the labels.
-    given: a dict from label to name, for some of the labels. If a label is not
-      in this dict, the name of an entity is its label, and the name of a
-      relation is a readable form of its label.
+    given: a dict from label to name, for some of the labels. The default name
+      of an entity is its label. The default name of a relation is a readable
+      form of its label.
   """
   return Names(
     entities=_distinct(
