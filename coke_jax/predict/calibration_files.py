@@ -30,7 +30,7 @@ def write(
   Args:
     folder: an existing folder.
     calibration: the calibration.
-    params: all parameters of the model, not only the part on one device.
+    params: the parameters of the model from all devices.
 
   Returns:
     The path of the file.
@@ -80,8 +80,8 @@ def read(
     sizes = {len(found.lower), len(found.correct), len(found.candidates)}
     if len(sizes) != 1 or 0 in sizes or min(found.candidates) < 1:
       raise ValueError(
-        'its lists have different lengths, are empty, or contain a probability '
-        'with 0 candidates'
+        'its lists are empty, have different lengths, or contain a step with 0 '
+        'candidates'
       )
     expected = content['parameters_sha256']
   except (KeyError, TypeError, ValueError) as error:

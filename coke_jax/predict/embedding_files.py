@@ -12,8 +12,8 @@ An .npz file of static embeddings of M entities and relations contains
   num_entities  int, the number of entities
 
 A folder for the projector contains `tensors.tsv` and `metadata.tsv`, each
-with one line per vector. `metadata.tsv` also has a header. The third file,
-`projector_config.pbtxt`, contains the names of the other two for TensorBoard.
+with one line per vector. `metadata.tsv` also has a header.
+`projector_config.pbtxt` contains the names of the two files for TensorBoard.
 Load `tensors.tsv` and `metadata.tsv` at https://projector.tensorflow.org, or
 start TensorBoard with the folder as log directory.
 """
@@ -189,8 +189,7 @@ class _Projector:
   """Writes the files of a folder for the projector, line by line.
 
   Use it as a context manager. The files get their names when the context ends
-  without an error. After an error, the folder is removed if it was created
-  here.
+  without an error. After an error, a folder created by this object is removed.
   """
 
   def __init__(self, folder: pathlib.Path, columns: Sequence[str]):

@@ -69,11 +69,11 @@ class EntityMethods:
     """Finds the entities with the nearest embeddings, by their cosine.
 
     Args:
-      entity: the entity.
+      entity: the label of the entity.
       relation: a relation for contextual embeddings. The embedding of an entity
         is then the hidden state at `?` in `(entity, relation, '?')`. Entities
         with similar answers have similar hidden states. Default: static
-        embeddings are compared.
+        embeddings.
       side: the side of the entity. With `tail`, the sequence is
         `('?', relation, entity)`.
       top: the maximum number of entities.
@@ -117,8 +117,8 @@ class EntityMethods:
     """Predicts the relations between two entities.
 
     `predict((head, '?', tail))` returns the same result. The model is trained
-    to predict entities, not relations. So the score of a relation is computed
-    from the probabilities of the tail and of the head, see
+    to predict entities. So the score of a relation is computed from the
+    probabilities of the tail and of the head, see
     `coke_jax.predict.jobs.relations`.
 
     Args:
@@ -150,10 +150,10 @@ class EntityMethods:
     For each fact, finds the paths of up to three known facts from the head to
     the tail, ordered by their probability. Also finds the known facts with the
     same relation whose entities are most similar. The explained fact itself is
-    never part of the result.
+    left out.
 
     Args:
-      facts: a triple of labels, or a list of these.
+      facts: a triple of labels, or a list of triples.
       top: the maximum number of paths.
       similar: the maximum number of similar facts.
 
@@ -163,7 +163,7 @@ class EntityMethods:
 
     Raises:
       QuestionError: a label is unknown; a fact has several relations or
-        contains `?`; or a number is below 0.
+        contains `?`; or `top` or `similar` is below 0.
       NonFiniteError: a score is NaN or infinite.
     """
     top = validation.whole_number('top', top, least=0)

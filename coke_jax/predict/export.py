@@ -81,7 +81,7 @@ def write(
   Raises:
     ExportError: the target is not empty.
     atomic_files.WriteError: the target cannot be written.
-    workdir.WorkdirError: the work folder contains no run, or a damaged one.
+    workdir.WorkdirError: the work folder contains no run, or a damaged run.
     checkpoints.CheckpointError: there is no usable checkpoint.
     calibration_files.CalibrationError: calibration.json is damaged.
   """
@@ -208,8 +208,8 @@ def _read_metadata(path: pathlib.Path) -> dict[str, Any]:
   if metadata['format'] != FORMAT:
     raise ExportError(
       f'{path}: has format {metadata["format"]!r}, written by coke_jax '
-      f'{metadata.get("version")}: expected format {FORMAT}, the only one that '
-      f'coke_jax {version.__version__} reads'
+      f'{metadata.get("version")}: expected format {FORMAT}, the only format '
+      f'that coke_jax {version.__version__} reads'
     )
   if not isinstance(metadata.get('step'), int):
     raise ExportError(
@@ -269,7 +269,7 @@ def write_arrays(
     atomic_files.WriteError: the file cannot be written.
   """
   # safetensors copies memory unchanged, so arrays must be in C order. Its
-  # save_file is not used, because it writes files that only the owner can read.
+  # function save_file would write files that only the owner can read.
   content = safetensors.numpy.save(
     {name: np.asarray(array, order='C') for name, array in named.items()},
     metadata,

@@ -88,9 +88,9 @@ class GraphMethods:
     of known tails of the head and relation. This makes questions with one
     answer and questions with many answers comparable.
 
-    All plausible heads of each relation are tried. Facts from an entity to
-    itself are left out if the relation has no known fact of this kind. If a
-    relation is symmetric, only the better one of (h, r, t) and (t, r, h) is
+    All plausible heads of each relation are tried. If a relation has no known
+    fact from an entity to itself, new facts of this kind are left out. If a
+    relation is symmetric, only the better of (h, r, t) and (t, r, h) is
     returned.
 
     Args:
@@ -102,11 +102,11 @@ class GraphMethods:
       splits: the splits whose facts count as known. Facts of train always
         count.
       type_matching: whether to limit heads to the known heads of the relation,
-        and tails to its known tails. If nearly all heads have only one tail,
-        such as one capital, the heads are instead limited to entities without a
-        known tail that are expected to have one. If nearly all tails have only
-        one head, the tails are limited in the same way. `plausible_entities`
-        has the details. With False, every entity is tried.
+        and tails to its known tails. An exception is a relation such as
+        `capital`, with only one tail for nearly all heads. Its heads are the
+        entities without a known tail that are expected to have a tail, see
+        `plausible_entities`. If nearly all tails have only one head, the tails
+        are limited in the same way. With False, every entity is tried.
       progress: whether to show a progress bar.
 
     Returns:
@@ -148,8 +148,7 @@ class GraphMethods:
     of known tails of its head and relation. If there is only one known tail, a
     negative term is added. This term is lowest for relations whose heads rarely
     have a single tail, see `coke_jax.predict.jobs.audit`. The head's score is
-    computed in the same way. Facts are ordered by the mean of both scores. Each
-    distinct question is scored once.
+    computed in the same way. Facts are ordered by the mean of both scores.
 
     Args:
       relations: a relation or a list of relations. Default: all relations.
@@ -162,8 +161,8 @@ class GraphMethods:
         `expected_tails`.
       progress: whether to show a progress bar.
       judges: models that were trained without the facts that they score, see
-        `coke_jax.cross_audit`. The other arguments are checked before the
-        iteration over the judges starts. Default: this model scores all facts.
+        `coke_jax.cross_audit`. All other arguments are checked before the first
+        judge is requested. Default: this model scores all facts.
 
     Returns:
       The facts, least plausible first.
@@ -194,7 +193,7 @@ class GraphMethods:
   def calibrate(self, split: str = 'valid') -> calibrate_lib.Calibration:
     """Fits a function from scores to the probability that an answer is correct.
 
-    Stores the function in `self.calibration`. `probability` uses it.
+    Stores the function in `self.calibration` for `probability`.
 
     Args:
       split: the split to fit to, `valid` or `test`.
@@ -203,7 +202,8 @@ class GraphMethods:
       The calibration. Its method `threshold` returns score thresholds.
 
     Raises:
-      QuestionError: `split` is another value, or all its facts are in train.
+      QuestionError: `split` is neither `valid` nor `test`, or all its facts are
+        in train.
       NonFiniteError: a score is NaN or infinite.
     """
     validation.check_evaluation_split(split)
@@ -218,7 +218,7 @@ class GraphMethods:
     """Computes calibrated probabilities that facts are correct.
 
     Args:
-      facts: a triple or path of labels without `?`, or a list of N of these.
+      facts: a triple or path of labels without `?`, or a list of N facts.
       side: the end to predict, `head` or `tail`.
 
     Returns:
@@ -247,8 +247,8 @@ class GraphMethods:
       The intervals that contain candidates, in ascending order.
 
     Raises:
-      QuestionError: `split` is another value, `bins` is below 1, or the model
-        has no calibration.
+      QuestionError: `split` is neither `valid` nor `test`, `bins` is below 1,
+        or the model has no calibration.
       NonFiniteError: a score is NaN or infinite.
     """
     validation.check_evaluation_split(split)

@@ -1,1 +1,1 @@
-"""Jobs on a trained model: questions about a whole graph."""
+"""Jobs on a trained model, such as `audit` and `explain`."""

@@ -32,9 +32,9 @@ from coke_jax.predict import (
 )
 from coke_jax.predict.jobs import facts as facts_lib
 
-# The factor of the third term of the score, chosen with planted errors on
-# CoDEx-S. With 0, few errors in which an entity has the wrong type are found.
-# With 1, few errors of other kinds are found.
+# The factor of the third term of the score, chosen with wrong facts that were
+# added to CoDEx-S. With 0, the audit finds few entities of a wrong type. With
+# 1, it finds few other errors.
 _WEIGHT_OF_RARITY = 0.5
 
 
@@ -47,10 +47,10 @@ class Suspicion:
     score: the mean of the scores of head and tail. The module defines them.
     tail_rank: the filtered rank of the tail among all entities.
     head_rank: the filtered rank of the head among all entities.
-    expected_tails: the best tails that are not known, best first. The head of
-      the fact is left out.
-    expected_heads: the best heads that are not known, best first. The tail of
-      the fact is left out.
+    expected_tails: the most probable tails that are not known, best first. The
+      head of the fact is left out.
+    expected_heads: the most probable heads that are not known, best first. The
+      tail of the fact is left out.
     known_in: the first split that contains the fact.
   """
 
@@ -68,8 +68,8 @@ class Judge:
   """A model that scores some of the facts.
 
   Attributes:
-    predictor: predicts with the model. It has the data set of the audit.
-    facts: bool [T], whether to score each row of `facts.known(data).triples`.
+    predictor: predicts with the model, on the data set of the audit.
+    facts: bool [T], whether to score each fact of `facts.known(data)`.
   """
 
   predictor: predictor.Predictor
@@ -100,8 +100,8 @@ def audit(
     entities: ids of entities. Only facts with one of them are audited. Default:
       all facts are audited.
     progress: whether to show a progress bar.
-    judges: other models, each of which scores some of the facts. A fact that no
-      judge scores is scored with `predictor`. Default: none.
+    judges: models that score some of the facts. `predictor` scores all facts
+      that no judge scores. Default: none.
 
   Returns:
     The facts, least plausible first. Equal scores are ordered by relation, head
@@ -118,7 +118,7 @@ def audit(
     chosen &= np.isin(facts.triples[:, ::2], entities).any(axis=1)
   score = np.full(len(chosen), np.inf, dtype=np.float32)
   judges = tuple(judges)
-  # The index of each fact's judge in `predictors`. The last one is `predictor`.
+  # The index of each fact's judge in `predictors`, which ends with `predictor`.
   judge = np.full(len(chosen), len(judges))
   for number, other in enumerate(judges):
     judge[other.facts] = number
@@ -185,7 +185,7 @@ def _rarity(asked: facts_lib.Questions, num_relations: int) -> np.ndarray:
     num_relations: R.
 
   Returns:
-    float64 [total], one value for each answer.
+    float64 [number of answers].
   """
   counts = np.diff(asked.indptr)
   number = np.repeat(counts, counts)

@@ -9,7 +9,7 @@ it completes a fact of the split. Isotonic regression finds the share of correct
 candidates as a function of the score.
 
 So the probabilities are valid for questions with at least one correct answer
-that is not in train, provided that the split contains all such answers.
+that is not in train. The split must contain all such answers.
 """
 
 import dataclasses
@@ -71,8 +71,8 @@ class Calibration:
     """Converts scores to calibrated probabilities.
 
     Args:
-      scores: floats of any shape: scores as the module describes them, for
-        example `NewFact.score`.
+      scores: floats of any shape, for example `NewFact.score`. The module
+        defines scores.
 
     Returns:
       float64 with the shape of `scores`.
@@ -88,9 +88,9 @@ class Calibration:
       precision: minimum share of correct candidates, 0 to 1.
 
     Returns:
-      A score s. Among the candidates of the split whose score is at least s,
-      the share of correct ones is at least `precision`. None if there is no
-      such score.
+      A score s. Among the candidates of the split with a score of at least s,
+      the share of correct candidates is at least `precision`. None if no score
+      is sufficient.
     """
     correct = np.cumsum(self.correct[::-1])
     sufficient = correct >= precision * np.cumsum(self.candidates[::-1])
