@@ -1,11 +1,10 @@
 """Finds the most plausible facts that are not known.
 
-The probabilities of all answers to a question have the sum 1. If a question has
-n correct answers, each of them can only have a probability of about 1 / n. So
-facts are ordered by their probability, multiplied by the number of known
-answers to the question. On CoDEx-S, with only the facts of train known, 95 of
-the first 100 facts are in the valid or test split. If the facts are ordered by
-probability instead, only 60 of the first 100 are in these splits.
+The probabilities of all tails of a head and relation have the sum 1. If n tails
+are correct, each correct tail has a probability of about 1 / n. So facts are
+ordered by the probability of the tail, multiplied by the number of known tails.
+On CoDEx-S, with only the facts of train known, 95 of the first 100 facts are in
+valid or test. Without the multiplication, only 60 facts are.
 """
 
 import dataclasses
@@ -20,9 +19,7 @@ from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
 from coke_jax.predict.jobs import plausible_entities
 
-# A relation is symmetric if at least this share of its facts is also known in
-# the other direction. Facts from an entity to itself are not counted.
-_SYMMETRIC = 0.5
+_SYMMETRIC = 0.5  # the minimum share in `is_symmetric`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +28,10 @@ class NewFact:
 
   Attributes:
     fact: the labels of head, relation and tail.
-    score: the logarithm of the product of `probability` and `known_tails`. If
-      `known_tails` is 0, the second factor is instead the probability that the
-      head has an unknown tail, see `PlausibleEntities.heads`. In this case, the
-      factor is 1 with `type_matching=False`.
+    score: log(`probability` * `known_tails`). If `known_tails` is 0, the score
+      is log(`probability` * p) instead. With `type_matching=True`, p is the
+      probability that the head has an unknown tail, see
+      `PlausibleEntities.heads`. With `type_matching=False`, p is 1.
     probability: the probability of the tail, given head and relation. It is the
       softmax of the model's scores over all entities.
     known_tails: the number of known tails of this head and relation.
@@ -68,7 +65,7 @@ class _Best:
     return float(self.score[-1]) if len(self.score) == self.size else -np.inf
 
   def add(self, triples: np.ndarray, score: np.ndarray) -> None:
-    """Adds facts, and removes those that are not among the best."""
+    """Adds facts, then keeps only the best of all facts."""
     triples = np.concatenate([self.triples, triples])
     score = np.concatenate([self.score, score])
     head, relation, tail = triples.T
@@ -91,8 +88,8 @@ def discover(
 ) -> records.Records[NewFact]:
   """Finds the most plausible facts that none of the given splits contains.
 
-  For each head and relation, the tails are scored once. Facts from an entity to
-  itself are left out if the relation has no known fact of this kind. The memory
+  For each head and relation, the tails are scored once. If a relation has no
+  known fact from an entity to itself, such facts are left out. The memory
   contains only the best facts and the scores of one batch.
 
   Args:
@@ -103,8 +100,8 @@ def discover(
     per_head: the maximum number of facts with the same head, or None for no
       limit.
     splits: the splits whose facts count as known. Facts of train always count.
-    type_matching: whether heads and tails are limited to the entities of
-      `plausible_entities`.
+    type_matching: whether heads and tails are limited to those that
+      `plausible_entities` finds.
     progress: whether to show a progress bar.
 
   Returns:
@@ -166,7 +163,7 @@ def discover(
 
 
 def _known_tails(facts: facts_lib.Facts, triples: np.ndarray) -> np.ndarray:
-  """Returns the number of known tails for the heads and relations of triples.
+  """Counts the known tails of the head and relation of each triple.
 
   Args:
     facts: the known facts.
@@ -232,8 +229,8 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
   """Selects the scores of one batch that may be among the best.
 
   Args:
-    scores: float32 [B, V]. Minus infinity marks known facts and facts that are
-      left out. This function sets scores that are too low to minus infinity.
+    scores: float32 [B, V]. Minus infinity marks known and excluded facts. This
+      function sets scores that are too low to minus infinity.
     best: the best facts so far.
 
   Returns:
@@ -242,7 +239,7 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
   scores[scores < best.least] = -np.inf
   if np.count_nonzero(scores > -np.inf) > best.size:
     if best.per_head < scores.shape[1]:
-      # The batch has one row for each head.
+      # Each row has one head, so only its best `per_head` scores matter.
       least = np.partition(scores, -best.per_head, axis=1)[:, -best.per_head]
       scores[scores < least[:, None]] = -np.inf
     level = np.partition(scores.reshape(-1), -best.size)[-best.size]
@@ -252,7 +249,7 @@ def _select(scores: np.ndarray, best: _Best) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:
-  """Returns the rows of triples that are not equivalent to an earlier row.
+  """Returns the indices of triples without an equivalent earlier triple.
 
   (h, r, t) and (t, r, h) are equivalent if r is symmetric.
 
@@ -277,8 +274,8 @@ def _not_equivalent(triples: np.ndarray, facts: facts_lib.Facts) -> np.ndarray:
 def is_symmetric(triples: np.ndarray) -> bool:
   """Returns whether a relation is symmetric.
 
-  It is symmetric if at least half of its facts are also known in the other
-  direction. Facts from an entity to itself are not counted.
+  A relation r is symmetric if (t, r, h) is known for at least half of its facts
+  (h, r, t). Facts from an entity to itself are not counted.
 
   Args:
     triples: int32 [T, 3], the distinct facts of one relation.

@@ -1,4 +1,4 @@
-"""Finds paths of known facts, and similar facts, that support a fact."""
+"""Finds the known facts that support a fact: paths and similar facts."""
 
 import copy
 import dataclasses
@@ -19,18 +19,16 @@ class Path:
   """A path of known facts from the head to the tail of a fact.
 
   Attributes:
-    facts: one to three known facts. Successive facts share an entity. A path
-      may follow a fact from its tail to its head.
+    facts: one to three known facts. Successive facts share an entity.
     text: the path as text, such as `Kenya -borders-> Uganda -region-> Africa`.
       An arrow to the left, such as `<-borders-`, means that the path follows a
       fact from its tail to its head.
     score: the logarithm of `probability`.
     probability: the probability of the last entity, given the first entity and
-      the relations of the path. The model computes it for the whole path if it
-      was trained on paths of this length, and if each relation that is followed
-      from tail to head has an inverse relation. Otherwise, it is the product of
-      the probabilities of all steps. The probability of a step is that of the
-      next entity, given the entity before it and the relation.
+      the relations of the path. If the path is longer than the training paths,
+      or a relation with an arrow to the left has no inverse relation, the
+      probabilities of the single steps are multiplied. Otherwise, the whole
+      path is one query.
   """
 
   facts: tuple[Triple, ...]
@@ -41,12 +39,12 @@ class Path:
 
 @dataclasses.dataclass(frozen=True)
 class SimilarFact:
-  """A known fact with the explained fact's relation, and similar entities.
+  """A known fact with the same relation as the explained fact.
 
   Attributes:
     fact: the labels of head, relation and tail.
-    similarity: the mean of two cosines of static embeddings. One is between the
-      heads of this fact and the explained fact, the other between their tails.
+    similarity: the mean of two cosines of static embeddings: the cosine of the
+      heads of both facts, and the cosine of the tails.
   """
 
   fact: Triple
@@ -65,8 +63,8 @@ class Explanation:
     paths: the paths with the highest scores, best first. Empty if there is no
       path of up to three known facts.
     similar: the most similar known facts of the relation, best first.
-    complete: whether all paths were found. False if the entities have so many
-      facts that a limit was reached.
+    complete: whether all paths were found. False if a limit of `path_search`
+      was reached.
   """
 
   fact: Triple
@@ -126,9 +124,8 @@ class Explainer:
       self._graph, fact.head, fact.tail, triple
     )
     scores, products = self._scores(paths)
-    # Paths that are scored as a whole have equal scores if their relations are
-    # equal. Paths with equal scores are ordered by the product of the
-    # probabilities of their steps.
+    # If two paths are whole queries with equal relations, their scores are
+    # equal. Order such paths by the product of the probabilities of the steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))

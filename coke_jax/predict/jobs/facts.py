@@ -55,8 +55,7 @@ class Questions:
     indptr: int64 [Q + 1]. The answers to question i are
       `answers[indptr[i]:indptr[i + 1]]`.
     answers: int32 [total], entity ids.
-    fact: int64 [total], the row in `Facts.triples` of the fact that each answer
-      completes.
+    fact: int64 [total]. Answer i completes the fact `Facts.triples[fact[i]]`.
   """
 
   side: str
@@ -90,7 +89,7 @@ class Questions:
     )
 
   def known(self, rows: slice, num_entities: int) -> np.ndarray:
-    """Returns the known answers to B questions as masks: bool [B, V]."""
+    """Returns masks of known answers to the questions `rows`: bool [B, V]."""
     start, stop, _ = rows.indices(len(self))
     mask = np.zeros((stop - start, num_entities), dtype=bool)
     counts = np.diff(self.indptr[start : stop + 1])
@@ -102,8 +101,8 @@ class Questions:
 def base_relations(data: arrays.DataSet) -> np.ndarray:
   """Returns the relations that are not inverse relations: int32 [M].
 
-  Only path data contain inverse relations. Their labels consist of a marker and
-  the label of the base relation, so base relations have the shorter labels.
+  Only path data contain inverse relations. The label of an inverse relation is
+  a marker and the label of the base relation, so it is the longer label.
   """
   count = data.vocabulary.num_relations
   relations = np.arange(count, dtype=np.int32)
@@ -118,7 +117,7 @@ def base_relations(data: arrays.DataSet) -> np.ndarray:
 
 
 def to_base(data: arrays.DataSet, relations: Iterable[int]) -> list[int]:
-  """Replaces inverse relations by the relations that they invert.
+  """Replaces inverse relations by their base relations.
 
   Returns:
     The distinct relation indices, in ascending order.
@@ -218,8 +217,9 @@ def score(
     progress: a progress bar that counts questions.
 
   Yields:
-    Pairs of the slice of the questions in a batch, and the log-probabilities
-    of all entities, float32 [B, V]. The caller may change this array.
+    The slice of the questions in a batch.
+    The log-probabilities of all entities, float32 [B, V]. The caller may change
+    this array.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -228,7 +228,7 @@ def score(
   for start in range(0, len(relation), scorer.batch_size):
     rows = slice(start, min(start + scorer.batch_size, len(relation)))
     queries = to_queries(relation[rows], entity[rows], side, vocabulary, width)
-    # This is a copy, because arrays from a device are read-only.
+    # Arrays from a device are read-only, so copy them.
     yield rows, np.array(scorer.log_probabilities(queries))
     if progress is not None:
       progress.update(rows.stop - rows.start)
@@ -256,8 +256,6 @@ def score_answers(
   """
   scores = np.empty(len(asked.answers), np.float32)
   counts = np.diff(asked.indptr)
-  # Most questions have few answers. For these questions, only the scores of the
-  # answers are copied from the devices, not the scores of all entities.
   few = counts <= FEW_ANSWERS
   width: int = scorer.model.max_length
   for start in range(0, int(few.sum()), scorer.batch_size):
@@ -289,7 +287,7 @@ def score_answers(
 
 
 def _edges(data: arrays.DataSet, split: str) -> np.ndarray:
-  """Returns the facts of a split with base relations only: int32 [T, 3]."""
+  """Returns the facts of a split, with base relations: int32 [T, 3]."""
   if not isinstance(data, paths_lib.PathData):
     return data.split(split)
   edges = data.split(split).single_edges()

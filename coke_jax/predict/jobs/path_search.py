@@ -8,9 +8,9 @@ import numpy as np
 from coke_jax.data import grouping
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Limits for one pair of entities, which keep the search short if the entities
-# have very many facts. Paths through entities with few facts are found first.
-MAX_EDGES = 1_000_000
+# Limits for one pair of entities. Paths through entities with few facts are
+# found first.
+MAX_EDGES = 1_000_000  # edges of the neighbors of one of the two entities
 MAX_PATHS = 1_000
 
 
@@ -42,12 +42,12 @@ Path = tuple[Edge, ...]
 
 
 class Graph:
-  """The facts of a graph, which can be followed in both directions.
+  """The facts of a graph, as edges in both directions.
 
   Attributes:
     num_entities: V.
-    start: int64 [V + 1]. The edges that start at entity e are those at
-      `start[e]:start[e + 1]`, ordered by target.
+    start: int64 [V + 1]. The edges `start[e]:start[e + 1]` start at entity e.
+      They are ordered by target.
     target: int32 [2 T], the entity at the end of each edge.
     relation: int32 [2 T], the relation of each edge.
     backwards: bool [2 T], whether the edge is followed from tail to head.
@@ -67,7 +67,7 @@ class Graph:
     self.start = grouping.indptr_of(counts)
 
   def degree(self, entities: np.ndarray) -> np.ndarray:
-    """Returns the numbers of edges of entities: int64 [N]."""
+    """Returns the number of edges of each entity: int64 [N]."""
     return self.start[entities + 1] - self.start[entities]
 
   def neighbors(self, entity: int) -> np.ndarray:
@@ -75,7 +75,7 @@ class Graph:
     return np.unique(self.target[self.start[entity] : self.start[entity + 1]])
 
   def edges(self, source: int, target: int) -> list[Edge]:
-    """Returns the edges between two entities."""
+    """Returns the edges from `source` to `target`."""
     low, high = self.start[source], self.start[source + 1]
     first, last = low + np.searchsorted(
       self.target[low:high], [target, target + 1]
@@ -106,7 +106,7 @@ class Graph:
 def find(
   graph: Graph, head: int, tail: int, fact: tuple[int, int, int]
 ) -> tuple[list[Path], bool]:
-  """Finds the paths between two entities that do not contain a given fact.
+  """Finds paths of up to three facts between two entities.
 
   No entity occurs twice in a path.
 
@@ -117,7 +117,7 @@ def find(
     fact: the fact that no path may contain.
 
   Returns:
-    The paths: first all paths of one fact, then of two facts, then of three.
+    The paths, shortest first.
     Whether all paths were found. False if a limit was reached.
   """
   if head == tail:

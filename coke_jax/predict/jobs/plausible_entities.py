@@ -3,17 +3,16 @@
 A *role* is a side of a relation, such as the head of `capital`. An entity has a
 role if it is on this side of a known fact of the relation.
 
-Most roles are not limited to one fact per entity. The entities that can have
-such a role in new facts are those that have it in known facts.
-
 A role is *single-valued* if nearly all entities with this role have it in only
-one fact, as a country has one capital. An entity that already has this role
-cannot have it in a new fact. The entities that can have it in new facts are
-those that do not have it yet, but are expected to have it. An entity is
-expected to have a role if nearly all entities with one of its other roles have
-it. For example, nearly all heads of `official_language` are also heads of
-`capital`. So a head of `official_language` without a known capital is expected
-to have one.
+one fact. For example, a country has one capital. If a role is not
+single-valued, the entities with this role can have it in new facts.
+
+If a role is single-valued, an entity with this role cannot have it in a new
+fact. Only entities that are expected to have the role, but do not have it yet,
+can have it in a new fact. An entity is expected to have a role if nearly all
+entities with one of its other roles have it. For example, nearly all heads of
+`official_language` are also heads of `capital`. So a head of
+`official_language` without a known capital is expected to have a capital.
 """
 
 import numpy as np
@@ -22,13 +21,11 @@ from scipy import sparse
 from coke_jax.predict.jobs import facts as facts_lib
 
 # An entity is expected to have a role if at least this share of the entities
-# with one of its other roles have it. With .9, 95 of the first 100 new facts of
-# CoDEx-S are in valid or test, as many as if no entity were expected to have a
-# role. With .5, only 89 of them are.
+# with one of its other roles have it. Of the first 100 new facts of CoDEx-S, 95
+# are in valid or test with .9, 89 with .5, and 95 without expected roles.
 _EXPECTED = 0.9
-# A role is single-valued if at most the share _EXCEPTIONS of its entities have
-# it in more than one fact. A role of fewer than _LEAST_ENTITIES entities is
-# never single-valued, because so few entities are not enough evidence.
+# A role is single-valued if at least _LEAST_ENTITIES entities have it, and at
+# most the share _EXCEPTIONS of these entities have it in more than one fact.
 _EXCEPTIONS = 0.01
 _LEAST_ENTITIES = 20
 
@@ -49,7 +46,7 @@ class PlausibleEntities:
     head, relation, tail = facts.triples.T.astype(np.int64)
     entity = np.concatenate([head, tail])
     role = np.concatenate([2 * relation, 2 * relation + 1])
-    # The number of facts of each entity with each role: int64 [V, 2 R].
+    # The number of facts in which an entity has a role: int64 [V, 2 R].
     self._counts = sparse.csc_array(
       (np.ones(len(entity), np.int64), (entity, role)),
       (num_entities, 2 * num_relations),
@@ -63,11 +60,10 @@ class PlausibleEntities:
     """Returns which entities can be heads of new facts of a relation.
 
     Returns:
-      float64 [V]. If the role of the heads is not single-valued, the value is 1
-      for known heads and 0 for other entities. If the role is single-valued,
-      the value is an estimate of the probability that the entity is the head of
-      an unknown fact. It is then 0 for known heads and for entities that are
-      not expected to be heads.
+      float64 [V], 0 for entities that cannot be heads of new facts. If the role
+      of the heads is single-valued, a positive value is an estimate of the
+      probability that the entity is the head of an unknown fact. If the role is
+      not single-valued, a positive value is 1.
     """
     return self._possible(2 * relation)
 
@@ -97,12 +93,12 @@ class PlausibleEntities:
   def _expected(self, role: int) -> np.ndarray:
     """Estimates the probability that an entity has a role: float64 [V].
 
-    For each role of the entity, computes the share of the entities with this
-    role that also have the given role. The estimate is the largest of these
-    shares, or 0 if the largest share is below `_EXPECTED`.
+    For each role A of the entity, computes the share of the entities with role
+    A that also have `role`. The estimate is the largest share, or 0 if the
+    largest share is below `_EXPECTED`.
     """
     entities = np.diagonal(self._both)
-    # Adding 1 makes the shares of roles with few entities smaller.
+    # Adding 1 lowers the shares of roles with few entities.
     share = self._both[role] / (entities + 1)
     expected = np.zeros(self._counts.shape[0])
     for other in np.flatnonzero(share >= _EXPECTED).tolist():

@@ -1,13 +1,11 @@
 """Predicts the relations between two entities.
 
 The models are trained to predict entities, not relations. So the score of a
-relation is the sum of two log-probabilities. One is that of the tail, given
-head and relation. The other is that of the head, given relation and tail. To
-each log-probability, the logarithm of the number of known answers to its
-question is added, because n answers share the probability of 1. On the valid
-split of CoDEx-S, the correct relation has the highest score for 96 % of the
-facts. Without these logarithms, it has the highest score for only 62 % of the
-facts.
+relation r from h to t is log(n P(t | h, r)) + log(m P(h | r, t)). n is the
+number of known answers to (h, r, ?), and m is the number of known answers to
+(?, r, t). The factors n and m are needed because n correct answers share the
+probability 1. On the valid split of CoDEx-S, the correct relation has the
+highest score for 96 % of the facts. Without n and m, the share is only 62 %.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from coke_jax.data import paths as paths_lib
 from coke_jax.predict import predictor, records
 from coke_jax.predict.jobs import facts as facts_lib
 
-# Replaces the number of known answers to a question that has none.
+# If a question has no known answers, this number replaces 0.
 _NO_ANSWERS = 0.1
 
 Pairs = Sequence[tuple[int, int]]
@@ -44,8 +42,8 @@ def predict(
 
   Returns:
     The relations of each pair, best first. Equal scores are ordered by
-    relation. The probabilities of all relations, including removed ones, have
-    the sum 1.
+    relation. The probabilities of all relations, including removed relations,
+    have the sum 1.
 
   Raises:
     errors.NonFiniteError: a score is NaN or infinite.
@@ -78,7 +76,7 @@ def predict(
 
 
 class _Directed:
-  """The known facts with base relations and with inverse relations.
+  """The known facts. For path data, also their inverses.
 
   Attributes:
     triples: int32 [T, 3], distinct facts.
@@ -99,10 +97,10 @@ class _Directed:
       self.split = np.concatenate([self.split, facts.split[real]])
 
   def count(self, entities: np.ndarray, side: str) -> np.ndarray:
-    """Counts the known answers to the questions with each relation.
+    """Counts the known answers for each entity and relation.
 
     Args:
-      entities: integers [N], the known entities. Each has R questions.
+      entities: integers [N], the known entities.
       side: the side of the answers, `head` or `tail`.
 
     Returns:
@@ -117,13 +115,13 @@ class _Directed:
     return counts[place]
 
   def first_split(self, ends: np.ndarray) -> np.ndarray:
-    """Returns the first split that contains each possible fact.
+    """Returns the first split in which each relation links each pair.
 
     Args:
       ends: int32 [N, 2], head and tail ids.
 
     Returns:
-      Text [N, R]. Empty if no split contains the fact.
+      Text [N, R]. Empty if the relation links the pair in no split.
     """
     found = np.full((len(ends), self.num_relations), '', dtype='<U5')
     group, _ = grouping.group_rows(
@@ -144,17 +142,17 @@ def _side(
   answers: np.ndarray,
   side: str,
 ) -> np.ndarray:
-  """Computes the scores of the answers on one side with each relation.
+  """Computes one of the two logarithms in the score of each relation.
 
   Args:
     predictor: predicts with the model.
     facts: the known facts.
     entities: int32 [N], the known entities.
-    answers: int32 [N], the entities on the side that is predicted.
+    answers: int32 [N], the entities on the predicted side.
     side: the predicted side, `head` or `tail`.
 
   Returns:
-    float32 [N, R].
+    float64 [N, R].
   """
   vocabulary = predictor.data.vocabulary
   count = vocabulary.num_relations

@@ -15,8 +15,7 @@ class Neighbor:
   Attributes:
     label: the label of the entity.
     rank: the position in the list of neighbors, counted from 1.
-    similarity: the cosine of the embeddings of this entity and the given
-      entity, -1 to 1.
+    similarity: the cosine of the two embeddings, -1 to 1.
   """
 
   label: str
@@ -71,8 +70,7 @@ def contextual(
     layer: the number of blocks to apply.
 
   Returns:
-    float32 [V, D], the hidden states at MASK. From these, the model predicts
-    the entity on the other side.
+    float32 [V, D], the hidden states at MASK.
 
   Raises:
     errors.NonFiniteError: a hidden state is NaN or infinite.
