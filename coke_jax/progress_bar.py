@@ -11,7 +11,7 @@ class _Bars:
 
 
 def hide() -> None:
-  """Shows no progress bar from now on."""
+  """Hides all progress bars that are created later."""
   _Bars.hidden = True
 
 

@@ -1,8 +1,8 @@
 """Finds the answers to a question that are known from train, valid or test.
 
 An answer is known if the facts of a split contain a path from the entity of the
-question to the answer, along the relations of the question. The facts of train
-are added to those of valid, and to those of test.
+question to the answer, along the relations of the question. A path in valid or
+test may also contain facts of train.
 """
 
 import dataclasses
@@ -55,8 +55,8 @@ class KnownAnswers:
   def __init__(self, data: arrays.DataSet):
     vocabulary = data.vocabulary
     num_relations = vocabulary.num_relations
-    # Heads are found along inverse relations. Every relation gets an inverse
-    # relation here, even if the path data already contain one.
+    # Heads are found along inverse relations. Here, relation r has the inverse
+    # r + R, even if the path data contain another inverse.
     self._backwards = np.arange(num_relations, 2 * num_relations)
     inverse = np.concatenate([self._backwards, np.arange(num_relations)])
     own_inverse = np.full(num_relations, vocabulary_lib.NO_RELATION, np.int32)
@@ -108,9 +108,9 @@ class KnownAnswers:
         are always used.
 
     Returns:
-      int32 [M], sorted entity ids: the known tails of the last relation if the
-      tail is unknown, or the known heads of the first relation if the head is
-      unknown.
+      int32 [M], sorted entity ids. If the tail is unknown, the known tails of
+      the last relation. If the head is unknown, the known heads of the first
+      relation.
     """
     relation = question.relations[-1]
     if question.side == 'head':

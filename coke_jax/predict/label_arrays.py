@@ -22,8 +22,8 @@ class EmbeddingError(errors.CokeError, ValueError):
 def write(archive: zipfile.ZipFile, labels: Sequence[str]) -> None:
   """Writes labels as a NumPy array of strings [M].
 
-  The array is compressed, because it is mostly padding if one label is long. It
-  is written in chunks to limit the memory.
+  If one label is long, the array is mostly padding, so it is compressed. Chunks
+  limit the memory.
   """
   dtype: np.dtype = np.dtype(f'<U{_width(labels)}')
   rows = max(1, _CHUNK_BYTES // dtype.itemsize)
@@ -49,8 +49,8 @@ def check(labels: Sequence[str]) -> None:
   """Checks that NumPy can store labels as an array of strings.
 
   Raises:
-    EmbeddingError: a label ends in NUL, which NumPy would remove; or one label
-      is so long that the padding of the others would take too much memory.
+    EmbeddingError: a label ends in NUL, which NumPy would remove; or a label is
+      so long that the array would be too large.
   """
   expected = "expected a folder for TensorBoard's projector instead of .npz"
   for label in labels:

@@ -69,8 +69,7 @@ def load_with_task(folder: str | os.PathLike[str]) -> Loaded:
     folder: a work folder, or the folder of an exported model.
 
   Returns:
-    The model, with its parameters on all local devices, and its settings, task
-    and step.
+    See `Loaded`. The parameters are on all local devices.
 
   Raises:
     errors.CokeError: as in `load`.

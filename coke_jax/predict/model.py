@@ -27,9 +27,8 @@ Labels = questions.Labels
 class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   """A trained model and the data it was trained on.
 
-  The first call of each method compiles a program for the devices. Later calls
-  reuse the program. Questions are processed in batches, which limits the memory
-  use.
+  The first calls of a method compile programs for the devices. Later calls are
+  faster. Questions are processed in batches to limit the memory.
 
   Examples:
     >>> model = coke_jax.load('runs/countries')
@@ -104,31 +103,31 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Predicts the best answers to one or several questions.
 
     Args:
-      question: one question or several. A question is a sequence of labels,
-        such as `('France', 'borders', '?')`. The first or last label is `?`. A
-        question about a path contains several relations. A question for
-        relations is `(head, '?', tail)`. Several questions can be in a list,
-        array, data frame or generator. Columns of a data frame with the names
-        `head`, `relation` and `tail`, or other usual names that `prepare`
-        knows, are read by name. Other columns are read in their order.
+      question: one question or several. A question for an entity has `?` as
+        first or last label, such as `('France', 'borders', '?')`. It may
+        contain several relations. A question for relations is
+        `(head, '?', tail)`. Several questions can be in a list, array, data
+        frame or generator. If the columns of a data frame have names that
+        `prepare` accepts, such as `head`, `relation` and `tail`, the columns
+        are read by name. Otherwise, they are read in their order.
       top: the maximum number of answers to each question.
       new_only: whether to remove answers that are known from any split.
       exclude_own: whether to remove the entity of the question from the
         answers.
       type_matching: whether to limit the answers to the known tails of the
         relation before `?`, or the known heads of the relation after `?`.
-      candidates: the labels of the only possible answers. Default: all
-        entities, or all relations.
+      candidates: the labels of the possible answers. Default: all entities, or
+        all relations.
 
     Returns:
       For one question, `Records` of `Prediction`, best first. Equal scores are
       ordered by the id of the answer.
-      For a list of questions, `Records` with one such `Records` per question.
+      For several questions, a list of such `Records`, one for each question.
 
     Raises:
-      QuestionError: a label is unknown; `?` is in another place; there are more
-        than `max_path_length` relations; `top` is below 1; or a question is for
-        relations and `exclude_own` or `type_matching` is True.
+      QuestionError: a label is unknown; `?` is missing or misplaced; there are
+        more than `max_path_length` relations; `top` is below 1; or a question
+        is for relations and `exclude_own` or `type_matching` is True.
       NonFiniteError: a score is NaN or infinite.
     """
     question = validation.materialize(question)
@@ -165,20 +164,19 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
   ) -> records.Records[records.Ranking]:
     """Ranks the head or tail of facts in the filtered setting.
 
-    With the default arguments, the ranks of triples are those of filtered link
-    prediction. With `side='tail', splits=('train', 'test'),
-    type_matching=True`, the ranks of paths are those from which the quantiles
-    of the test split are computed.
+    For triples, the default arguments give the ranks of filtered link
+    prediction. For paths, `side='tail', splits=('train', 'test'),
+    type_matching=True` gives the ranks from which the quantiles of the test
+    split are computed.
 
     Args:
-      facts: a triple or path of labels without `?`, or a list or data frame of
-        these, as in `predict`.
+      facts: one or several triples or paths of labels without `?`, as in
+        `predict`.
       side: the end to predict, `head`, `tail` or `both`.
       splits: the splits whose facts count as known. Facts of train always
         count.
-      type_matching: whether to limit the candidates for the tail to the known
-        tails of the last relation, and the candidates for the head to the known
-        heads of the first relation.
+      type_matching: whether to limit tails to the known tails of the last
+        relation, and heads to the known heads of the first relation.
 
     Returns:
       One `Ranking` for each fact and side, ordered by fact. With `both`, the
@@ -204,8 +202,7 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Computes the log-probabilities of the heads or tails of facts.
 
     Args:
-      facts: a triple or path of labels without `?`, or a list or data frame of
-        N of these, as in `predict`.
+      facts: one or N triples or paths of labels without `?`, as in `predict`.
       side: `tail`, `head`, or `both` for the mean of both log-probabilities.
 
     Returns:
@@ -228,9 +225,8 @@ class Model(graph_methods.GraphMethods, entity_methods.EntityMethods):
     """Computes contextual embeddings of every position of sequences.
 
     Args:
-      sequences: a triple or path of labels, or a list or data frame of N of
-        these, as in `predict`. One end may be `?`, which stands for a masked
-        entity.
+      sequences: one or N triples or paths of labels, as in `predict`. One end
+        may be `?`, which stands for a masked entity.
       layer: the number of blocks to apply, 0 to `num_layers`. 0 returns the
         input of the first block. Default: all blocks.
 

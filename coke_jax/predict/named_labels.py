@@ -1,7 +1,7 @@
 """Reads questions from tables and rows whose columns have names.
 
 Columns with usual names, such as `head`, `relation` and `tail`, are found by
-name, as `prepare` finds them. Columns with other names are read in their order.
+name, as in `prepare`. Columns with other names are read in their order.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ def rows(table: Any) -> list[list[Any]] | None:
   """Returns the rows of a data frame, or None for data of another kind.
 
   Args:
-    table: a pandas or polars data frame, a pyarrow table or a structured array
-      of NumPy. Or anything else.
+    table: a pandas or polars data frame, a pyarrow table, a structured array of
+      NumPy, or anything else.
 
   Raises:
     questions.QuestionError: the data frame has the columns of head, relation
@@ -71,7 +71,7 @@ def _order(names: Sequence[Any]) -> list[int]:
     expected = [texts[position] for position in usual]
     raise questions.QuestionError(
       f'the table has {", ".join(map(repr, others))} besides the columns '
-      f'{", ".join(map(repr, expected))}: expected only these three. For '
-      'paths, expected columns with other names, which are read in their order'
+      f'{", ".join(map(repr, expected))}: expected only these three columns. '
+      'For paths, rename them: columns with other names are read in their order'
     )
   return usual

@@ -9,7 +9,7 @@ from coke_jax.predict import questions, validation
 
 
 class Parser:
-  """Converts labels to ids of one vocabulary.
+  """Converts labels with one vocabulary.
 
   Attributes:
     vocabulary: the labels of the model.
@@ -31,7 +31,7 @@ class Parser:
       labels: an entity, one or more relations and an entity. The first or the
         last label is `?`.
       hints: whether the error message about an unknown label lists the closest
-        known labels. The search for them takes time in a large vocabulary.
+        known labels. This search is slow if the vocabulary is large.
 
     Returns:
       The question.
@@ -182,8 +182,8 @@ class Parser:
       )
     if len(relations) > self.max_path_length:
       raise questions.QuestionError(
-        f'{shown}: {len(relations)} relations: the model was trained on at '
-        f'most {self.max_path_length}'
+        f'{shown}: {len(relations)} relations: expected at most '
+        f'{self.max_path_length}, as in training'
       )
     try:
       return tuple(
@@ -218,7 +218,7 @@ def _integer_hint(labels: Sequence[object]) -> str:
   """Returns a sentence about the first integer among labels, or ''."""
   for label in labels:
     if isinstance(label, int | np.integer) and not isinstance(label, bool):
-      return f". An integer of the triples is a text here: use '{label}'"
+      return f". Write an integer as a string: '{label}'"
   return ''
 
 

@@ -1,6 +1,6 @@
 """Questions and facts as ids, and their conversion to queries.
 
-A question is a path of labels with `?` at one end: `(head, relation, '?')` or
+A question has `?` at one end: `(head, relation, '?')` or
 `('?', relation, tail)`. It may contain several relations. A fact has no `?`.
 `parser` converts labels to questions and facts.
 """
@@ -70,7 +70,7 @@ def to_queries(
   vocabulary: vocabulary_lib.Vocabulary,
   width: int,
 ) -> queries.Queries:
-  """Converts questions to masked sequences.
+  """Converts questions to queries.
 
   Args:
     questions: N questions.

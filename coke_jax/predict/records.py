@@ -19,11 +19,11 @@ class Prediction:
   Attributes:
     label: the label of the answer, an entity or a relation.
     rank: position of the answer among the candidates, counted from 1.
-    score: log-probability of the answer, the logarithm of `probability`.
-    probability: the softmax of the scores of all entities, or of all relations,
-      whether they are candidates or not.
+    score: the logarithm of `probability`.
+    probability: the softmax over all entities, or over all relations, including
+      those that are not candidates.
     known_in: the first of `train`, `valid` and `test` in which the answer is
-      known, see `known_facts`. Empty if it is not known in any split.
+      known, see `known_facts`. Empty if the answer is new.
   """
 
   label: str
@@ -46,7 +46,7 @@ class Ranking:
     pessimistic: the rank, counted from 1, if the entity comes after all other
       candidates with an equal score.
     candidates: number of candidates, including the entity itself.
-    score: log-probability of the entity, the logarithm of `probability`.
+    score: the logarithm of `probability`.
     probability: the softmax of the model's scores over all entities.
     known_in: as in `Prediction`.
   """
@@ -83,8 +83,8 @@ class Records(list[Record]):
 
     Args:
       items: records, or lists of records.
-      kind: the class of the records, from which `to_pandas` takes the names of
-        the columns if there are no records. Default: unknown.
+      kind: the class of the records. If there are no records, `to_pandas` takes
+        the names of the columns from this class. Default: unknown.
       nested: whether the items are lists of records. Default: no.
     """
     super().__init__(items)
@@ -110,8 +110,7 @@ class Records(list[Record]):
     Returns:
       A `pandas.DataFrame` with one row for each record. For a list of lists,
       the first column, `question`, is the index of the inner list. If there are
-      no records, the data frame has no rows, and the same columns if `kind` is
-      known.
+      no records and `kind` is None, the data frame has no columns.
 
     Raises:
       ImportError: pandas is not installed.
@@ -143,9 +142,8 @@ def predictions(
 
   Args:
     labels: the labels of all entities, or of all relations, ordered by id.
-    entities: int32 [B, k], the ids of the answers, best first.
-    scores: float32 [B, k], log-probabilities; minus infinity where there is no
-      answer.
+    entities: integers [B, k], the ids of the answers, best first.
+    scores: floats [B, k], log-probabilities. Minus infinity means no answer.
     known_in: text [B, k], see `Prediction`.
 
   Yields:

@@ -1,7 +1,7 @@
 """Makes the functions that `scorer` runs, compiled for all devices.
 
-Calls with equal arguments return the same function. So this function is
-compiled only once for all scorers of a model.
+Calls with equal arguments return the same function. So all scorers of a model
+share the compiled functions.
 
 Args of all functions in this module:
   model: the encoder.
@@ -89,7 +89,7 @@ def all_entities(
 def answers(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function that computes the `score` of each of the `answers`."""
+  """Returns the function that computes the `score` of each of `answers`."""
   sharded = _sharded(model, placement)
 
   def gather(
@@ -106,13 +106,7 @@ def answers(
 def encode(
   model: ensemble.Encoder, placement: placement_lib.Placement, layer: int
 ) -> device_call.DeviceCall:
-  """Returns the function that computes the `hidden` states of a layer.
-
-  Args:
-    model: the encoder.
-    placement: how the parameters are distributed over the devices.
-    layer: the number of blocks to apply.
-  """
+  """Returns the function that computes `hidden` states after `layer` blocks."""
   sharded = _sharded(model, placement)
 
   def states(

@@ -1,7 +1,7 @@
 """Runs the encoder on batches of queries on all devices.
 
-The number of queries differs between calls. Batches are therefore padded to one
-of three sizes: 8 or 64 queries per device, or the full batch. Programs are
+The number of queries differs between calls. So batches are padded to one of
+three sizes: 8 or 64 queries per device, or the full batch. A program is
 compiled once per size.
 """
 
@@ -17,7 +17,7 @@ from coke_jax.model import ensemble
 from coke_jax.predict import score_programs
 from coke_jax.shards import placement as placement_lib
 
-# Smaller batches are padded to one of these numbers of rows for each device.
+# Numbers of rows per device to which small batches are padded.
 _SMALL_BATCHES = (8, 64)
 _MIN_TOP_K = 16  # All smaller k share the program for this k.
 
@@ -65,8 +65,7 @@ class Scorer:
   def params(self) -> Any:
     """The parameters on all devices.
 
-    The parameters of an unpickled scorer are copied to the devices here, at
-    their first use.
+    After unpickling, the first use copies the parameters to the devices.
 
     Raises:
       parallel.ForkError: this process was forked from one that uses devices.
@@ -166,7 +165,7 @@ class Scorer:
 
     Args:
       queries: B queries, 1 <= B <= `batch_size`. Their answers are not used.
-      answers: int32 [B, M], entity ids. Each distinct M needs its own program.
+      answers: int32 [B, M], entity ids. Each M has a separate program.
 
     Returns:
       float32 [B, M].
@@ -210,7 +209,7 @@ class Scorer:
   def _run(
     self, program: device_call.DeviceCall, batch: device_call.Batch
   ) -> device_call.Batch:
-    """Pads a batch to one of few sizes and runs a program."""
+    """Pads a batch and runs a program."""
     size = self.padded_size(len(batch['tokens']))
     return program.start(self.params, batch, size).fetch()
 

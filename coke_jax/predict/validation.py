@@ -30,8 +30,7 @@ def materialize(given: Any) -> Any:
 
   Args:
     given: an argument. The rows of an array or data frame become the items. If
-      the columns have the usual names of head, relation and tail, they are read
-      by name, see `named_labels`.
+      the columns have usual names, they are read by name, see `named_labels`.
 
   Returns:
     The list. An argument of another kind is returned unchanged.
@@ -46,7 +45,7 @@ def materialize(given: Any) -> Any:
   rows = named_labels.rows(given)
   if rows is not None:
     return rows
-  if hasattr(given, 'to_numpy'):  # Data frames and series have it.
+  if hasattr(given, 'to_numpy'):  # a data frame or series
     given = given.to_numpy()
   if isinstance(given, np.ndarray):
     return given.tolist()

@@ -71,7 +71,7 @@ def test_sides():
     ((), 'expected an entity'),
     (
       ('a', 'r', 's', 'r', '?'),
-      '3 relations: the model was trained on at most',
+      '3 relations: expected at most 2, as in training',
     ),
     (('a', '?', 'b'), 'in the place of a relation'),
     (('?', 'r', '?'), r"'\?' 'r' '\?': .*'\?'"),
@@ -87,8 +87,8 @@ def test_sides():
     (('A', 'r', 'r', '?'), r"'A' 'r' 'r' '\?': "),
     (('a', 'r', ['?']), 'expected a sequence of labels'),
     ({'a', 'r', '?'}, 'expected a sequence of labels'),
-    (7, "7: expected a sequence of labels.* a text here: use '7'$"),
-    (('a', 10, '?'), "expected a sequence .* a text here: use '10'$"),
+    (7, "7: expected a sequence of labels.* as a string: '7'$"),
+    (('a', 10, '?'), "expected a sequence .* as a string: '10'$"),
     (('a', True, '?'), r"such as \('head', 'relation', '\?'\)$"),
   ],
 )
@@ -99,7 +99,7 @@ def test_refusals(parser, method, labels, expected):
 
 def test_an_integer_is_not_a_label(parser):
   for find in (parser.entity, parser.relation):
-    with pytest.raises(questions.QuestionError, match=r"a text here: use '3'$"):
+    with pytest.raises(questions.QuestionError, match=r"as a string: '3'$"):
       find(np.int64(3))
 
 
