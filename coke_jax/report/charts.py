@@ -1,7 +1,7 @@
 """Line charts in SVG, with labels in HTML.
 
-The SVG is stretched to the width of the page. Its lines keep their width, and
-the labels around it keep their size, so a chart is legible on narrow screens.
+The SVG is stretched to the width of the page. The width of lines and the size
+of labels do not change, so a chart is legible on narrow screens.
 The colours are variables of the style sheet, which has a dark mode.
 """
 
@@ -13,7 +13,7 @@ from coke_jax.report import markup
 
 _SIZE = 1000  # width and height of the SVG in its own units
 _MAX_POINTS = 400  # maximum number of points of a line
-_TICKS = 5  # wanted number of intervals between ticks
+_TICKS = 5  # approximate number of intervals between ticks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Line:
 
   Attributes:
     name: the name in the legend.
-    x: the positions, 0 or more. The axis starts at 0.
+    x: the positions, not negative. The axis starts at 0.
     y: the values. None leaves a gap.
     dots: whether every point has a dot.
   """
@@ -57,8 +57,8 @@ def line_chart(
     mark: the position of a dotted vertical line. Default: no line.
     note: a text beside the title.
     shape: a class of the style sheet: `wide`, `half` or `square`.
-    diagonal: whether to draw a diagonal. The horizontal axis then covers 0 to
-      1. Requires `y_range` (0, 1).
+    diagonal: whether to draw a diagonal. If True, the horizontal axis covers 0
+      to 1, and `y_range` must be (0, 1).
   """
   lines = [_thinned(line) for line in lines]
   points = [
@@ -147,12 +147,7 @@ def legend(names: Sequence[str]) -> markup.Markup:
 
 
 def ticks(low: float, high: float) -> list[float]:
-  """Returns round numbers at equal distances that enclose an interval.
-
-  Args:
-    low: the low end of the interval.
-    high: the high end of the interval.
-  """
+  """Returns round numbers at equal distances that enclose `low` and `high`."""
   if high <= low:
     high = low + (abs(low) or 1.0)
   raw = (high - low) / _TICKS
@@ -164,7 +159,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def _thinned(line: Line) -> Line:
-  """Replaces groups of neighbouring points by their means."""
+  """Replaces neighbouring points by their mean if there are many points."""
   size = -(-len(line.x) // _MAX_POINTS)
   if size <= 1:
     return line
@@ -207,7 +202,7 @@ def _axis(
 
 
 def tick_text(value: float, values: Sequence[float]) -> str:
-  """Formats a tick with the decimals that all ticks of its axis need."""
+  """Formats a tick with as many decimals as all ticks of its axis need."""
   largest = max(map(abs, values))
   if 0 < largest < 1e-4 or largest >= 1e6:
     return '0' if value == 0 else f'{value:.1e}'.replace('e-0', 'e-')

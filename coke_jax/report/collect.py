@@ -104,8 +104,7 @@ def _ranking(
   others = [name for name in ('valid', 'test') if len(data.split(name))]
   other = others[0] if others else 'train'
   return content.Missing(
-    f'The {split} split is empty, so there is nothing to rank. This command '
-    f'ranks the {other} split:',
+    f'The {split} split is empty. This command ranks the {other} split:',
     f'coke report {typed} --split={other} --output=report.html',
   )
 
@@ -152,7 +151,7 @@ def _curves(
     )
   if not log:
     return content.Missing(
-      'metrics.jsonl has no lines. This command trains and writes them:',
+      'metrics.jsonl has no lines. This command trains the model:',
       f'coke train --workdir={typed}',
     )
   try:
@@ -170,7 +169,7 @@ def _calibration(
   typed: str,
   exported: bool,
 ) -> content.Calibration | content.Missing:
-  """Measures a calibration on test. One fitted to test is measured on valid."""
+  """Measures the calibration on test, or on valid if it was fitted to test."""
   fitted = loaded.model.calibration
   if fitted is None:
     name = calibration_files.NAME
@@ -183,7 +182,7 @@ def _calibration(
         'model again.'
       )
     return content.Missing(
-      f'{reason} This command fits probabilities to the valid split:',
+      f'{reason} This command calibrates the model on the valid split:',
       f'coke calibrate {typed}',
     )
   split = 'valid' if fitted.split == 'test' else 'test'

@@ -44,7 +44,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True)
 class HardQueries:
-  """Queries with the same relations, which the model answers badly.
+  """Badly ranked queries with the same relations.
 
   Attributes:
     relations: the labels of the relations: one, or those of a path.
@@ -69,7 +69,7 @@ class Ranking:
     split: the name of the split.
     results: the metrics, as in `results.json`.
     hardest: the hardest relations or paths, hardest first.
-    fewest: each entry of `hardest` has at least this number of queries.
+    fewest: the minimum number of queries of each entry of `hardest`.
     seconds: the time to compute the ranks.
   """
 
@@ -155,12 +155,13 @@ class Report:
     ranking: the ranks of the chosen split.
     curves: the numbers of `run_plots.curves`.
     calibration: the calibration.
-    maps: the numbers of `contextual_maps.to_json`, by kind.
+    maps: the numbers of `contextual_maps.to_json` by kind, `entity` and
+      `relation`.
     counts: the counts of each split.
     leaks: the triples whose answers can be copied from train.
     settings: all fields of the config.
-    versions: a dict from the name of each version to the version as text.
-    times: a dict from the name of each time to the time as text.
+    versions: a dict from names, such as `jax`, to versions as text.
+    times: a dict from names, such as `This report`, to times as text.
     names: a dict from labels to the names that are shown instead.
   """
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from coke_jax.data import leak_table, leaks
 from coke_jax.report import content, markup, parts, tables
 
-_MOST_LEAKS = 20  # maximum number of pairs of relations in the table of leaks
+_MOST_LEAKS = 20  # maximum number of rows in the table of relations
 
 
 def data(report: content.Report) -> parts.Section:
-  """Returns the counts of the splits and the leaks."""
+  """Returns the counts of each split, and the leaks."""
   lengths = sorted({k for one in report.counts for k in one.by_length})
   has_deduction = any(one.deduction is not None for one in report.counts)
   what = 'paths' if report.about_paths else 'triples'
@@ -100,8 +100,8 @@ def versions(report: content.Report) -> parts.Section:
       class_='two-columns',
     ),
     parts.paragraph(
-      'A run stores the version of coke_jax, but not those of the other '
-      'libraries with which it was trained.'
+      'A run stores the version of coke_jax, but not the versions of other '
+      'libraries.'
       + (
         ''
         if report.exported

@@ -1,4 +1,4 @@
-"""Versions of libraries, and the times that a training and a report take."""
+"""Versions of libraries, and the time of the training steps."""
 
 import importlib.metadata
 import os
@@ -18,7 +18,7 @@ _LIBRARIES = ('jax', 'jaxlib', 'flax', 'numpy', 'scipy', 'scikit-learn')
 
 
 def versions(folder: str | os.PathLike[str], exported: bool) -> dict[str, str]:
-  """Returns the coke_jax version of the run, and all versions of the report."""
+  """Returns the coke_jax version of the run, and the versions in use now."""
   found = {}
   if exported:
     found['coke_jax of the export'] = export.written_by(folder)
@@ -58,7 +58,7 @@ def training_seconds(
 
 
 def duration(seconds: float) -> str:
-  """Formats a time, such as 4.2 s, 12 min or 3.5 h."""
+  """Formats a time, such as 4.2 s, 12.0 min or 3.5 h."""
   if seconds < 100:
     return f'{seconds:.1f} s'
   return (

@@ -104,7 +104,7 @@ def _styles(numbers: dict[str, Any]) -> list[list[str]]:
 def _legend(
   numbers: dict[str, Any], styles: list[list[str]], shown: int
 ) -> markup.Markup:
-  """Returns the list of the groups with their numbers of points."""
+  """Returns the list of the groups, with the number of points of each."""
   entries = []
   for place, group in enumerate(numbers['groups'][:shown]):
     hollow = len(styles[place]) > 1

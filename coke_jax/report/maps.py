@@ -30,7 +30,7 @@ def choose(
   *,
   seed: int = 0,
 ) -> Chosen:
-  """Chooses the triples of a map of an entity and of a map of a relation.
+  """Chooses the triples of two maps: of an entity and of a relation.
 
   Args:
     data: the data set.
@@ -78,7 +78,7 @@ def compute(
   Args:
     model: the model.
     chosen: the result of `choose`.
-    given: a dict from some of the labels to names.
+    given: a dict from some labels to names.
     seed: the seed of the t-SNE.
 
   Returns:
@@ -113,12 +113,12 @@ def _first(
 ) -> map_selection.Selection | content.Missing:
   """Selects the most frequent label whose map has a suitable number of groups.
 
-  If no map has such a number, selects the most frequent label that has a map.
+  If no map is suitable, selects the most frequent label that has a map.
 
   Args:
     select: selects the triples of a label.
     labels: the labels by id.
-    values: ids of any shape.
+    values: the ids of all occurrences, of any shape.
   """
   counts = np.bincount(values.ravel(), minlength=len(labels))
   second = None

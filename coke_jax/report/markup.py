@@ -1,7 +1,6 @@
 """Builds HTML. All text is escaped, because labels can contain any characters.
 
-Only the results of `element` and `join`, which are of the type `Markup`, are
-inserted without escaping.
+Only text of the type `Markup` is inserted without escaping.
 """
 
 import html
@@ -68,8 +67,8 @@ def label(text: str, names: Mapping[str, str] | None = None) -> Markup:
   """Returns a label, isolated from the writing direction of the text around it.
 
   Args:
-    text: the label of an entity or relation. A long label is cut, and its
-      tooltip contains more of it.
+    text: the label of an entity or relation. If it is longer than 160
+      characters, it is cut, and the tooltip contains up to 2,000 characters.
     names: a dict from labels to names. If the label has a name, the name is
       shown instead, and the tooltip contains the label.
   """
