@@ -25,7 +25,7 @@ def headline(report: content.Report) -> parts.Section:
     'results',
     'Results',
     parts.paragraph(
-      f'Metrics of the {first} split with the best checkpoint.'
+      f'Metrics of the best checkpoint on the {first} split.'
       if first
       else 'There are no metrics yet.',
       kind='lead',
@@ -53,9 +53,9 @@ def metrics(report: content.Report) -> parts.Section:
     found = _of_triples(results)
   else:
     lead = (
-      'The target of each path is ranked among the entities that are tails of '
-      'the last relation and are not answers. Its quantile is the share of '
-      'these entities with a lower score. An equal score counts as half.'
+      'The target of each path is ranked among its negatives: the tails of the '
+      'last relation that are not answers. The quantile is the share of '
+      'negatives with a lower score. An equal score counts as half.'
     )
     found = _of_paths(results)
   return parts.section(
@@ -82,8 +82,8 @@ def relations(report: content.Report) -> parts.Section:
   lead = f'{about} of the {ranking.split} split.'
   if count > most:
     lead += (
-      f' The table has the {most:,} relations with the most queries out of '
-      f'{count:,}.'
+      f' The table has the {most:,} of {count:,} relations with the most '
+      'queries.'
     )
   return parts.section(
     anchor,
@@ -107,8 +107,7 @@ def hardest(report: content.Report) -> parts.Section:
   lead = (
     f'The {what} with the lowest {measure} in the {ranking.split} split, among '
     f'those with {ranking.fewest:,} or more queries. The examples are the '
-    'queries whose correct answers have the worst ranks. None of the entities '
-    'that are ranked before the answer is a known answer.'
+    'queries with the worst ranks. The last column leaves out known answers.'
   )
   return parts.section(
     anchor,
@@ -169,9 +168,9 @@ def _of_triples(results: dict[str, _Results]) -> Iterator[markup.Markup]:
   for split, one in results.items():
     yield metric_tables.by_category(one, split)
   yield parts.paragraph(
-    'In a 1-N relation, a tail has one head and a head has several tails. The '
-    'part before the dash is N if a tail has 1.5 or more heads on average. The '
-    'part after it is N if a head has 1.5 or more tails on average.',
+    'In a category such as 1-N, the first part is N if a tail has 1.5 or more '
+    'heads on average. The second part is N if a head has 1.5 or more tails on '
+    'average.',
     kind='note',
   )
 
@@ -210,7 +209,7 @@ def _by_split(report: content.Report) -> dict[str, _Results]:
 
 
 def _tiles(about_paths: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-  """Yields the name, kind and keys in the results of each headline number."""
+  """Yields the name, kind and result keys of each headline number."""
   if not about_paths:
     for key, column in metric_tables.METRICS.items():
       yield column.title, column.kind, ('both', key)

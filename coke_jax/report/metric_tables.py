@@ -24,7 +24,7 @@ _SIDES = {
   'head': 'head (?\u00a0r\u00a0o)',
   'tail': 'tail (s\u00a0r\u00a0?)',
 }
-# The columns of `_cells`.
+# `_cells` returns the values of these columns.
 _COLUMNS = (
   tables.Column('queries', 'count'),
   METRICS['mrr'],
@@ -105,7 +105,7 @@ def by_relation(
 
 
 def by_length(results: dict[str, Any], split: str) -> markup.Markup:
-  """Returns the metrics of all paths, each length and each kind of reasoning.
+  """Returns the metrics of paths: all, by length, and by kind of reasoning.
 
   Args:
     results: the results of a split of paths, as in `results.json`.

@@ -32,9 +32,9 @@ def curves(report: content.Report) -> parts.Section:
         )
       )
   note = parts.paragraph(
-    'During the training, validations filter only the known answers of train '
-    'and valid. The metrics above also filter those of test, so they can be '
-    'higher for the same checkpoint.',
+    'Validations filter the known answers of train and valid. The metrics '
+    'above also filter the known answers of test. So the same checkpoint can '
+    'have higher metrics there.',
     kind='note',
   )
   return parts.section(
@@ -55,8 +55,8 @@ def calibration(report: content.Report) -> parts.Section:
   lead = (
     f'Probabilities were fitted to the {found.fitted_on} split. They are '
     'compared with the shares of correct candidates in the '
-    f'{found.measured_on} split. A point on the diagonal has correct '
-    'probabilities.'
+    f'{found.measured_on} split. On the diagonal, the probabilities '
+    'are correct.'
   )
   thresholds = tables.table(
     [tables.Column('precision'), tables.Column('score', 'score')],
@@ -130,8 +130,8 @@ def maps(report: content.Report) -> parts.Section:
       'A point is the final hidden state of an entity or relation in one '
       'training triple, laid out by t\u2011SNE. Points that are close in a map '
       'are close in the embedding space. The axes have no meaning. The '
-      'silhouette is from \u22121 to 1, and positive if the hidden states are '
-      'nearer to their own group than to other groups.',
+      'silhouette is from \u22121 to 1. It is positive if hidden states are '
+      'nearer to their group than to other groups.',
       kind='lead',
     ),
     *(
@@ -194,9 +194,8 @@ def _map(numbers: dict[str, Any], report: content.Report) -> markup.Markup:
     for label in numbers['labels']
   ]
   points, kept = len(numbers['points']), numbers['triples_kept']
-  about = f' in {points:,} training triples'
-  if points < kept:
-    about += f' (a sample of {kept:,})'
+  sample = f'{points:,} of {kept:,}' if points < kept else f'{points:,}'
+  about = f' in {sample} training triples'
   about += f', by {numbers["grouped_by"]}'
   if numbers['silhouette'] is not None:
     about += f'; silhouette {tables.number(numbers["silhouette"], "score")}'

@@ -21,7 +21,7 @@ class Section(NamedTuple):
 
 
 def section(anchor: str, title: str, *children: markup.Content) -> Section:
-  """Returns a section with the given children as its content."""
+  """Returns a section that contains the children."""
   return Section(anchor, title, markup.join(children))
 
 
@@ -36,7 +36,7 @@ def paragraph(*children: markup.Content, kind: str = '') -> markup.Markup:
 
 
 def missing(part: content.Missing) -> markup.Markup:
-  """Returns a note that a part is missing, with the command that makes it."""
+  """Returns the reason why a part is missing, and the command to create it."""
   return markup.element(
     'div',
     paragraph(part.reason),
@@ -74,7 +74,7 @@ def pairs(values: Mapping[str, Any]) -> markup.Markup:
 def tile(
   name: str, value: float | None, kind: str, below: str
 ) -> markup.Markup:
-  """Returns a number in large type with its name and a line below it."""
+  """Returns a number in large type, below its name and above another line."""
   return markup.element(
     'div',
     markup.element('dt', name),

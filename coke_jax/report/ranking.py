@@ -1,4 +1,4 @@
-"""Ranks a split once, and finds the relations with the lowest metrics."""
+"""Ranks a split, and finds the relations or paths with the lowest metrics."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +16,9 @@ from coke_jax.predict import known_facts, load, predictor, questions
 from coke_jax.report import content
 
 _MOST_HARD = 8  # maximum number of hard relations or paths
-_FEWEST_QUERIES = 10  # minimum number of queries of a hard relation or path
+_FEWEST_QUERIES = 10  # minimum number of queries, see `_fewest`
 _EXAMPLES = 3  # maximum number of examples of a hard relation or path
-_BEFORE = 3  # maximum number of shown entities that rank before an answer
+_BEFORE = 3  # maximum number of entities in `content.Example.before`
 
 
 class _Draft(NamedTuple):
@@ -31,18 +31,18 @@ class _Draft(NamedTuple):
   better: int
 
 
-# A function from the index of a query to its fact's labels and its question.
+# Converts the index of a query to the labels of its fact, and its question.
 _Describe = Callable[[int], tuple[tuple[str, ...], questions.Question]]
 
 
 def rank(
   loaded: load.Loaded, split: str, *, progress: bool = False
 ) -> content.Ranking:
-  """Ranks a split and summarizes the ranks.
+  """Ranks a split, and finds its hardest relations or paths.
 
   Args:
     loaded: the model and its task.
-    split: `train`, `valid` or `test`; not empty.
+    split: `train`, `valid` or `test`. The split must contain queries.
     progress: whether to show progress bars.
 
   Raises:
@@ -206,7 +206,7 @@ def _hard_paths(
 
 
 def _fewest(counts: Iterable[int]) -> int:
-  """Returns the minimum number of queries of a hard relation or path."""
+  """Returns `_FEWEST_QUERIES`, or the highest count if all are lower."""
   return min(_FEWEST_QUERIES, max(counts))
 
 

@@ -29,7 +29,7 @@ class Column:
     title: the text of the header.
     kind: `text`, or the kind of numbers: `count`, `metric` (3 decimals), `rank`
       (1 decimal), `share` (per cent) or `score` (2 decimals).
-    bar: whether a bar shows the size of the numbers, which are from 0 to 1.
+    bar: whether a bar shows the size of each number, from 0 to 1.
   """
 
   title: str
@@ -47,11 +47,11 @@ def table(
   sorted_by: tuple[int, str] | None = None,
   filter_label: str = '',
 ) -> markup.Markup:
-  """Returns a table in a region that scrolls if it is too wide.
+  """Returns a table in a region that scrolls if the table is too wide.
 
   Args:
     columns: the columns. The first one contains the names of the rows.
-    rows: a value for each column. None stands for a missing number.
+    rows: each row has a value per column. None is a missing number.
     caption: the name of the table.
     sortable: whether a click on a header sorts the rows.
     stacked: whether the cells of a row are below each other on narrow screens.
@@ -113,7 +113,7 @@ def table(
 
 
 def number(value: float | None, kind: str) -> str:
-  """Formats a number of a kind, see `Column`. None becomes a dash."""
+  """Formats a number of a `Column.kind`. None becomes a dash."""
   if value is None:
     return _NOTHING
   return _FORMATS[kind].format(value).replace('-', '\u2212')
