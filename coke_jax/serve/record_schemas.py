@@ -51,9 +51,9 @@ class Ranking(Record):
   """The rank of the head or tail of a fact among the candidates.
 
   `optimistic` and `pessimistic` are the ranks before and after all other
-  candidates with an equal score. `rank` is the mean of both. `candidates` is
-  the number of all candidates. The fields from `score` on are those of
-  `CalibratedAnswer`.
+  candidates with an equal score. `rank` is the mean of these ranks.
+  `candidates` is the number of all candidates. The last four fields are those
+  of `CalibratedAnswer`.
   """
 
   fact: list[str]
@@ -134,9 +134,10 @@ class NewFact(Record):
 class Suspicion(Record):
   """A known fact that the model considers implausible.
 
-  `tail_rank` is the rank of the tail among all entities that are not known as
-  other tails of this head and relation. `expected_tails` are the best of these
-  entities. `head_rank` and `expected_heads` are the same for the head.
+  `tail_rank` is the rank of the tail among all entities except other known
+  tails of this head and relation. `expected_tails` are the best entities that
+  are neither known tails nor the head. For `head_rank` and `expected_heads`,
+  head and tail are exchanged.
   """
 
   fact: Triple

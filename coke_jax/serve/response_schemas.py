@@ -49,11 +49,11 @@ class Response(records.Record):
 class ModelResponse(Response):
   """A description of the model.
 
-  `loaded` is the time at which it was loaded, in seconds since 1970.
+  `loaded` is the time of loading, in seconds since 1970.
   `relations` and `facts` are counted without inverse relations.
   `inverse_relations` states whether the model has inverse relations, see
   `Answer`. `calibrated_on` is the split with which the probabilities were
-  calibrated. It is null if the model is not calibrated.
+  calibrated, or null if the model is not calibrated.
   """
 
   name: str
@@ -83,8 +83,8 @@ class PredictResponse(Response):
 class RankResponse(Response):
   """The rankings, in the order of the facts.
 
-  If `side` is `both`, each fact has two rankings: first that of the tail, then
-  that of the head.
+  If `side` is `both`, each fact has two rankings: first of the tail, then
+  of the head.
   """
 
   rankings: list[records.Ranking]
@@ -131,7 +131,7 @@ class MapResponse(Response):
 
 
 class FactsResponse(Response):
-  """Some known facts of an entity. `total` is the number of all of them."""
+  """Some known facts of an entity. `total` is the number of all its facts."""
 
   total: int
   facts: list[records.KnownFact]
@@ -151,7 +151,7 @@ class AskResponse(Response):
 
 
 class TraceResponse(Response):
-  """Paths to the answer, best first. Paths of known facts precede others."""
+  """Paths to the answer. Paths of known facts come first, then by `score`."""
 
   paths: list[records.TracedPath]
 
@@ -194,8 +194,8 @@ def _errors(descriptions: dict[int, str]) -> dict[int | str, dict[str, Any]]:
   }
 
 
-# `ERRORS` can be responses of all routes, and `BODY_ERRORS` of the routes that
-# receive a body.
+# All routes of the API can return `ERRORS`. Routes that receive a body can also
+# return `BODY_ERRORS`.
 ERRORS = _errors(
   {
     401: 'The token is missing or wrong.',

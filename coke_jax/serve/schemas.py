@@ -111,10 +111,7 @@ class Facts(Body):
 
 
 class Step(Body):
-  """A relation, followed from head to tail, or from tail to head.
-
-  `backwards` is true if it is followed from tail to head.
-  """
+  """A relation. If `backwards` is true, the step leads from tail to head."""
 
   relation: Label
   backwards: bool = False
@@ -133,10 +130,11 @@ class NextSteps(Body):
 class Ask(Body):
   """A question as an entity and one to eight steps from it.
 
-  In two cases, `method` is `chained` in the response: the model was not trained
-  on paths of this length, or the steps have both directions but the model has
-  no inverse relations. In these cases, each step starts from the best answers
-  to the step before, and the probabilities of the steps are multiplied.
+  `method` in the response is `chained` if the model was not trained on paths of
+  this length. It is also `chained` if the steps have both directions and the
+  model has no inverse relations. In a chain, each step starts from the best
+  answers to the previous step, and the probabilities of the steps are
+  multiplied.
   """
 
   entity: Label
