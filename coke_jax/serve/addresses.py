@@ -3,8 +3,7 @@
 import ipaddress
 import socket
 
-# Addresses that are reserved for documentation. Only the route to them is
-# looked up. Nothing is sent.
+# Addresses that are reserved for documentation. Nothing is sent to them.
 _OUTSIDE = {socket.AF_INET: '192.0.2.1', socket.AF_INET6: '2001:db8::1'}
 _LOOPBACK = {4: '127.0.0.1', 6: '::1'}
 
@@ -60,15 +59,14 @@ def elsewhere(host: str, port: int) -> list[str]:
     return [url(host, port)]
   families = [socket.AF_INET]
   if ipaddress.ip_address(host).version == 6:
-    # At `::`, the system also accepts IPv4 connections, unless it is configured
-    # otherwise.
+    # By default, a system also accepts IPv4 connections at `::`.
     families = [socket.AF_INET6, socket.AF_INET]
   names = [socket.gethostname(), *map(_own_address, families)]
   return [url(name, port) for name in names if name]
 
 
 def _own_address(family: socket.AddressFamily) -> str:
-  """Returns the address with which this machine connects to others, or ''."""
+  """Returns the network address of this machine, or '' if there is none."""
   try:
     with socket.socket(family, socket.SOCK_DGRAM) as found:
       # Connecting a datagram socket only chooses a route.

@@ -74,10 +74,10 @@ def _path(route: Any) -> str:
 
 
 def _add_files(app: fastapi.FastAPI) -> list[str]:
-  """Reads the files of the page once, and adds a route for each of them.
+  """Reads each file of the page once, and adds a route for it.
 
   Returns:
-    The paths of the files.
+    The URL paths of the files.
   """
   folder = importlib.resources.files('coke_jax.serve') / 'static'
   contents = {

@@ -20,7 +20,7 @@ class Engine:
   Attributes:
     limits: the limits of all requests.
     metrics: the metrics of the server.
-    served: the current model. None before the first one is loaded.
+    served: the current model. None until a model is loaded.
     stopping: whether the server is being stopped.
   """
 
@@ -53,7 +53,7 @@ class Engine:
     function: Callable[[Sequence[Any]], Sequence[Any]],
     items: Sequence[Any],
   ) -> list[Any]:
-    """Runs items together with those of other requests with an equal key.
+    """Runs items, joined with the items of other requests with an equal key.
 
     Args:
       served: the model.
@@ -80,8 +80,7 @@ class Engine:
 
     Args:
       served: the model.
-      function: the function. It receives a model that lets other requests run
-        between its batches.
+      function: receives a model that lets other requests run between batches.
 
     Raises:
       limits.BusyError: too many jobs are waiting.

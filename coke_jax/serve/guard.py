@@ -1,7 +1,7 @@
 """Checks every request before it is handled, and counts it.
 
-Checks the host, the token, the type and the size of the body, and adds headers
-that restrict what a browser does with a response.
+The checks are about the host, the token, and the type and size of the body.
+Every response gets headers that restrict browsers.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _HEADERS = (
 
 
 class Guard:
-  """A layer around an application, which checks and counts the requests."""
+  """A layer that checks and counts the requests to an application."""
 
   def __init__(
     self,
@@ -60,7 +60,7 @@ class Guard:
       limits: limits for the size of a body, and for the time in which each part
         of a body must arrive.
       metrics: counts the requests.
-      paths: the paths that are counted separately. All others are counted as
+      paths: the paths that are counted separately. Other paths are counted as
         `other`.
       open_paths: the paths that need no token.
       hosts: the names that are accepted in the Host header. Empty if all names

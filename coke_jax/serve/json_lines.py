@@ -1,4 +1,4 @@
-"""Answers questions in JSON lines, for requests of any size.
+"""Answers questions in JSON lines, by default up to a million per request.
 
 The body is read completely before the first answer is sent, because many
 clients do not read while they send. A large body is kept in a temporary file.
@@ -147,8 +147,8 @@ async def _answers(
       if not part:
         return
       if engine.stopping:
-        # The server cancels all requests about `limits.seconds` later. A part
-        # takes time, too, so none is started in the second half of this time.
+        # The server cancels all requests about `limits.seconds` later. No part
+        # starts in the second half of this time, because a part takes time.
         end = min(end, time.monotonic() + limits.seconds / 2)
       if time.monotonic() > end:
         first = part[0][0]

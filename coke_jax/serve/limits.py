@@ -22,10 +22,10 @@ class Limits:
     lines_bytes: maximum size of a body of JSON lines.
     lines: maximum number of JSON lines in a body.
     line_bytes: maximum size of one JSON line.
-    questions: maximum number of questions in a JSON request.
+    questions: maximum number of questions, facts, pairs or candidates in a JSON
+      request.
     top: maximum number of answers per question.
-    answers: maximum number of answers in a response. The number of questions
-      multiplied by `top` must not exceed it.
+    answers: maximum of the number of questions multiplied by `top`.
     waiting: maximum number of questions that wait for the devices.
     waiting_jobs: maximum number of waiting requests that need many batches,
       such as `discover`.

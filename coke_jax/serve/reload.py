@@ -105,8 +105,8 @@ class Reloader:
   def _replace(self, served: served_lib.Served) -> None:
     """Uses a model for all later requests."""
     self._engine.replace(served)
-    # A new model usually shares the compiled programs of the one before it.
-    # Running them again takes little time.
+    # The new model usually shares the compiled programs of the previous model,
+    # so running the programs again takes little time.
     if self._background is not None:
       self._background.stop()
     if self._warm_up and not _is_cut(served):

@@ -60,7 +60,7 @@ def status_of(problem: errors.CokeError) -> int:
 
 
 def message_of(problem: errors.CokeError) -> str:
-  """Returns the message for an error, which never contains a file's path."""
+  """Returns the message for an error. Messages with file paths are hidden."""
   shown = (
     RequestError,
     questions.QuestionError,
