@@ -1,10 +1,9 @@
 """Answers questions of several steps one step at a time, and traces answers.
 
-A model that was not trained on paths can only answer questions of one step. It
-answers a question of several steps by a chain: each step starts from the best
-answers to the step before, and the probabilities of the steps are multiplied.
-If several ways lead to an answer, their probabilities are added. A trace lists
-the best ways to one answer.
+If the model cannot answer a question at once, a chain answers it. Each step
+starts from the best answers to the previous step, and the probabilities of the
+steps are multiplied. If several paths lead to an answer, the probabilities of
+the paths are added. A trace lists the best paths to one answer.
 """
 
 import dataclasses
@@ -23,14 +22,14 @@ _WIDTH = 32  # number of entities from which the next step of a chain starts
 # In each step, a trace keeps at most this number of paths of known facts, and
 # at most this number of other paths.
 _TRACED = 64
-# Besides the ends of known facts, a trace tries this number of the most
-# probable ends of a step.
+# For each step, a trace tries the ends of known facts and this number of the
+# most probable ends.
 _PREDICTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-  """The answers to leave out. See `schemas.Ask` for the attributes."""
+  """The answers to leave out. See `known_facts.Restriction`."""
 
   new_only: bool
   exclude_own: bool
@@ -126,7 +125,7 @@ def trace(
   *,
   top: int,
 ) -> list[dict[str, Any]]:
-  """Finds the entities on the way from a question's entity to an answer.
+  """Finds the best paths from an entity to an answer.
 
   Args:
     served: the model.
@@ -137,9 +136,8 @@ def trace(
 
   Returns:
     The paths. Paths of known facts come first. `facts` contains the fact of
-    each step with `known_in` and `probability`, which is the probability of the
-    end of the step. `score` is the sum of the logarithms of these
-    probabilities.
+    each step, and the probability of the end of the step. `score` is the sum of
+    the logarithms of these probabilities.
   """
   back = neighborhood.Step(steps[-1].relation, not steps[-1].backwards)
   paths = [_Path((entity,), 0.0, (), ())]

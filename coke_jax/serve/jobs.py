@@ -1,7 +1,7 @@
 """Answers requests that need several batches on the devices.
 
-Every function takes a model from `Served.pausing`. The results can be written
-as JSON.
+Every function takes a model that pauses between batches, see `Served.pausing`.
+The results can be written as JSON.
 """
 
 import dataclasses
@@ -65,7 +65,7 @@ def discover(
     relation, top=top, per_head=per_head, type_matching=type_matching
   )
   scores = np.array([one.score for one in found])
-  # The scores already include the numbers of known answers, so 1 is given here.
+  # The scores already include the numbers of known answers. log(1) adds 0.
   calibrated = served.calibrated(scores, np.ones(len(found), np.int64))
   return [
     {**dataclasses.asdict(one), 'calibrated': probability}
@@ -87,8 +87,7 @@ def contextual_map(served: served_lib.Served, entity: int) -> dict[str, Any]:
 
   The model encodes the facts of train that contain the entity. The hidden
   states at the entity are mapped to their first two principal components. If
-  there are more than 500 facts, 500 of them are used, evenly spaced in the
-  list.
+  the entity has more than 500 facts, 500 evenly spaced ones are used.
 
   Returns:
     A dict. `points` contains the coordinates and the fact of each point, and

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The maximum number of places that one search looks at.
+# The maximum number of matches of one search.
 _MAX_FOUND = 1000
 _LINE = '\n'
 # `near` finds labels with this number of equal first or last characters.
@@ -24,13 +24,13 @@ class LabelSearch:
 
     Args:
       labels: N labels.
-      weights: numbers [N]. Of the labels that match equally well, those with
-        the largest weight come first.
+      weights: numbers [N]. If labels match equally well, larger weights come
+        first.
     """
     self._weights = weights
     normalized = [normalize(label) for label in labels]
     lengths = np.array([len(one) + 1 for one in normalized], np.int64)
-    # Item i is the place of the line end before label i.
+    # `_starts[i]` is the position of the line end before label i.
     self._starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     self._text = _LINE + _LINE.join(normalized) + _LINE
     self._lengths = lengths - 1
@@ -38,8 +38,8 @@ class LabelSearch:
   def find(self, text: str, count: int) -> list[int]:
     """Finds the labels that contain a text.
 
-    Labels that are equal to the text come first, then those that start with
-    it, then those with a word that starts with it, then all others.
+    The order is: labels equal to the text, labels that start with the text,
+    labels with a word that starts with the text, other labels.
 
     Args:
       text: the text.
@@ -76,7 +76,7 @@ class LabelSearch:
     If one character is wrong, the first or the second half of the label is
     correct. So this method finds labels that contain one of the halves. It also
     finds labels with the same first or last two characters. Each search ends
-    after 1,000 places, so the time is bounded even with millions of labels.
+    after 1,000 matches, so the time is bounded even with millions of labels.
 
     Returns:
       The indices of the labels.
@@ -119,6 +119,6 @@ def normalize(text: str) -> str:
     if not unicodedata.combining(char)
   )
   words = ' '.join(kept.split())
-  # A label without letters and digits would become empty. So it is kept as it
-  # is, and can be found by its own characters.
+  # A label without letters and digits would become empty. So its characters
+  # are kept.
   return words or ' '.join(text.split())

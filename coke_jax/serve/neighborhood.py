@@ -1,4 +1,4 @@
-"""Known facts of single entities, and the entities that steps lead to.
+"""Finds the known facts of an entity, and follows facts step by step.
 
 A step follows a relation from the head to the tail, or backwards.
 """
@@ -24,8 +24,7 @@ class Step:
   """A relation of a question, and the direction in which it is followed.
 
   Attributes:
-    relation: the index of a base relation, which is a relation that is not the
-      inverse of another one.
+    relation: the index of a base relation, which is no inverse relation.
     backwards: whether the step leads from the tail to the head.
   """
 
@@ -34,7 +33,7 @@ class Step:
 
 
 class Neighborhood:
-  """The known facts of a graph by entity.
+  """The known facts of each entity.
 
   Attributes:
     facts: the T distinct facts of all splits, with base relations.
@@ -49,8 +48,8 @@ class Neighborhood:
     self.base: list[int] = facts_lib.base_relations(data).tolist()
     words = data.vocabulary
     head, _, tail = self.facts.triples.T
-    # The rows of the facts, grouped by head or by tail, and where each group
-    # starts.
+    # `_rows` groups the rows of the facts by head or by tail. `_starts` has the
+    # start of each group.
     self._rows = {}
     self._starts = {}
     for backwards, column in ((False, head), (True, tail)):
@@ -120,9 +119,8 @@ class Neighborhood:
       steps: the steps so far.
 
     Returns:
-      For each possible next step, the label of the relation as `relation`,
-      `backwards`, and `known`, the number of known facts along this step from
-      the entities that the steps so far reach.
+      The fields of `CountedStep` for each step. `known` counts the facts of
+      at most 2,000 entities that `steps` reach.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary
@@ -146,7 +144,7 @@ class Neighborhood:
   def path(self, steps: Sequence[Step]) -> tuple[int, ...] | None:
     """Returns the relations of a path that is followed from head to tail.
 
-    A backward step becomes its inverse relation.
+    For a backward step, the path contains the inverse relation.
 
     Args:
       steps: the steps from the head to the tail.
@@ -184,8 +182,8 @@ class Neighborhood:
     """
     if len(steps) > longest:
       return None
-    # Ask for the head of a fact, not for the tail of a fact with the inverse
-    # relation: no training path consists of a single inverse relation.
+    # A single backward step asks for a head, because no training path consists
+    # of a single inverse relation.
     if len(steps) == 1 and steps[0].backwards:
       return questions.Question(entity, (steps[0].relation,), 'head')
     relations = self.path(steps)
@@ -202,7 +200,7 @@ class Neighborhood:
     return self._rows[backwards][start:stop]
 
   def _rows_of(self, entities: np.ndarray, backwards: bool) -> np.ndarray:
-    """Returns the rows of the facts that start at entities."""
+    """Returns the rows of facts with these heads, or tails if `backwards`."""
     starts = self._starts[backwards]
     places = grouping.ranges(
       starts[entities], starts[entities + 1] - starts[entities]

@@ -23,7 +23,7 @@ from coke_jax.storage import checksums
 
 # The error about an unknown label lists at most this number of similar labels.
 _HINTS = 3
-# To find similar labels, only this number of characters is compared.
+# Only this number of first characters is compared to find similar labels.
 _COMPARED = 200
 # If the valid split has at most this number of facts, a model without a
 # calibration is calibrated when it is loaded.
@@ -118,14 +118,14 @@ class Served:
     return self.model.parser.fact(labels)
 
   def base_fact(self, labels: Sequence[str]) -> questions.Fact:
-    """Converts labels as `Model.base_fact` does."""
+    """Converts labels to a fact of a base relation, see `Model.base_fact`."""
     self._check(labels)
     return self.model.base_fact(labels)
 
   def step(self, relation: str, backwards: bool) -> neighborhood.Step:
     """Converts the label of a relation and a direction to a step.
 
-    An inverse relation becomes the relation that it inverts, in the other
+    For an inverse relation, the step follows the base relation in the other
     direction.
 
     Raises:
@@ -142,7 +142,7 @@ class Served:
     scores: np.ndarray,
     known: np.ndarray,
   ) -> list[float] | list[None]:
-    """Returns the calibrated probabilities of answers to one question.
+    """Returns the calibrated probabilities of answers.
 
     Args:
       scores: floats [k], log-probabilities.
@@ -204,7 +204,7 @@ class Served:
   def _check(self, labels: Sequence[str], *, hints: bool = True) -> None:
     """Raises an error with hints from `label_search` if a label is unknown.
 
-    In a large graph, this is faster than the search for hints by the parser.
+    In a large graph, `label_search` finds hints faster than the parser.
     """
     if len(labels) < 3 or questions.UNKNOWN in labels[1:-1]:
       return  # The parser raises the error about such labels.
@@ -219,8 +219,8 @@ class Served:
   ) -> questions.QuestionError:
     """Returns the error about an unknown label.
 
-    It lists labels that contain the unknown one. If there are none, it lists
-    the most similar labels, as the error of `Parser` does.
+    The error lists labels that contain the unknown label, or else the most
+    similar labels, as the error of `Parser` does.
     """
     words = self.model.data.vocabulary
     search, labels = {
