@@ -33,8 +33,8 @@ def curves(report: content.Report) -> parts.Section:
       )
   note = parts.paragraph(
     'Validations filter the known answers of train and valid. The metrics '
-    'above also filter the known answers of test. So the same checkpoint can '
-    'have higher metrics there.',
+    'above also filter the known answers of test, so they can be higher for '
+    'the same checkpoint.',
     kind='note',
   )
   return parts.section(
