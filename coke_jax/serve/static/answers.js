@@ -6,8 +6,8 @@ import { factOf, reasonsFor } from './reasons.js';
 let opened = 0;
 
 // Shows answers.
-// question: the question that was asked. found: the response to it.
-// tools: `choose`, `report`, `review`, and `about`, which describes the model.
+// question: see `question.js`. found: the response to `ask`.
+// tools: `choose`, `report`, `review`, and `about`, the response to `model`.
 export function showAnswers(question, found, tools) {
   find('method').textContent = explainMethod(question, found, tools.about);
   const list = find('answers');
@@ -32,10 +32,10 @@ function explainMethod(question, found, about) {
       + 'calibrated.';
   }
   return found.answers[0].calibrated === null
-    ? 'The bars are probabilities of the model, which are not calibrated: use '
-      + 'them to compare answers.'
-    : 'The bars are calibrated probabilities that an answer is correct, if the '
-      + 'question has an answer that is not known yet.';
+    ? 'The bars are probabilities that are not calibrated. Use them only to '
+      + 'compare answers.'
+    : 'If the question has an answer that is not known yet, the bars are the '
+      + 'calibrated probabilities of the answers.';
 }
 
 function rowOf(question, answer, tools) {

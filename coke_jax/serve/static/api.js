@@ -16,8 +16,8 @@ export class ServerError extends Error {
 
 export const hasToken = () => token !== '';
 
-// Returns the headers that contain the token. A header can only contain bytes,
-// so each of its characters stands for one byte of the token in UTF-8.
+// Returns the headers that contain the token. Each character of a header is one
+// byte, so the token is encoded in UTF-8.
 export function authorization() {
   const bytes = new TextEncoder().encode(token);
   return token
@@ -66,13 +66,13 @@ async function messageOf(response) {
   try {
     return JSON.parse(text).error || response.statusText;
   } catch {
-    // A proxy in front of the server can answer with a text or a page.
+    // The response of a proxy may not be JSON.
     return `The server answered with status ${response.status}.`;
   }
 }
 
-// Returns a function that sends requests. If a further request is sent, the
-// promises of the earlier ones never resolve.
+// Returns a function that sends requests. Each request aborts the previous one,
+// whose promise then never resolves.
 export function latest() {
   let controller = new AbortController();
   return async (path, body) => {

@@ -4,17 +4,17 @@ import { make } from './dom.js';
 
 let instances = 0;
 
-// Makes a combobox of an input and a list. The list opens when text is typed,
-// with the arrow keys and with a click.
+// Makes a combobox of an input and a list. Typing, an arrow key, Enter or a
+// click opens the list.
 // suggest(text): returns, or resolves to, items with `text` and `note`.
 // choose(item): called when an item is chosen. Returns the new text.
-// nothing(text): returns the text that is shown if there are no items.
+// nothing(text): returns the message for an empty list.
 // report(error, retry): shows an error.
 export function combobox(input, list, { suggest, choose, nothing, report }) {
   const prefix = `option-${(instances += 1)}-`;
   let items = [];
   let active = -1;
-  let current = 0; // Counts the requests, so that late responses are ignored.
+  let current = 0; // If this number has changed, a response is ignored.
 
   input.setAttribute('role', 'combobox');
   input.setAttribute('aria-autocomplete', 'list');
@@ -84,7 +84,7 @@ export function combobox(input, list, { suggest, choose, nothing, report }) {
     activate(items.length ? 0 : -1);
   }
 
-  // The input keeps the focus.
+  // Keep the focus on the input.
   list.addEventListener('mousedown', (event) => event.preventDefault());
   input.addEventListener('input', open);
   input.addEventListener('click', () => list.hidden && open());

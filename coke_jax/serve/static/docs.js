@@ -6,7 +6,7 @@ import { find, make } from './dom.js';
 const nameOf = (schema) => schema.$ref && schema.$ref.split('/').pop();
 const resolve = (schema, all) => all[nameOf(schema)] || schema;
 
-// Returns the type of a value as text. If `named`, objects are only named.
+// Returns a type as text. If `named`, an object is shown by its name.
 function typeOf(schema, all, named) {
   if (named && schema.$ref) return nameOf(schema);
   const known = resolve(schema, all);
@@ -36,11 +36,11 @@ function field(name, schema, required, all, named = false) {
     make('span', { className: 'quiet' }, ` ${notes.join('; ')}`));
 }
 
-// Returns a text in which the parts between backticks are code.
+// Splits a text at backticks, and makes every second part a code element.
 const withCode = (text) => text.split('`').map(
   (part, index) => (index % 2 ? make('code', {}, part) : part));
 
-// Collects the objects in a schema, and those in them, by name.
+// Returns all objects in a schema, also nested objects, by name.
 function collect(schema, all, found = new Map()) {
   for (const [key, part] of Object.entries(schema)) {
     if (key === '$ref' && !found.has(nameOf(schema))) {
@@ -53,7 +53,7 @@ function collect(schema, all, found = new Map()) {
   return found;
 }
 
-// Returns the fields of a response in JSON, below a line that can be opened.
+// Returns a foldable list of the fields of a JSON response.
 function result(described, all) {
   const [content] = Object.values(described.responses['200'].content || {});
   if (!content) return '';
@@ -104,5 +104,5 @@ if (response.ok) {
   }
 } else {
   place.append(make('p', { className: 'panel' },
-    'The description cannot be read. Enter the token on the page first.'));
+    'The description cannot be read. First enter the token on the main page.'));
 }

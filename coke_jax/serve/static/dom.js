@@ -48,7 +48,7 @@ export function entityLink(label, choose) {
   return link;
 }
 
-// Returns a link that adds a step to an entity.
+// Returns a link to the question of one step from an entity.
 export function stepLink(entity, step, choose) {
   const link = questionLink(
     { className: 'relation', title: 'Ask for further answers' },
@@ -60,13 +60,11 @@ export function stepLink(entity, step, choose) {
 export const relationText = (text) =>
   make('span', { className: 'relation', dir: 'auto' }, ...breakable(text));
 
-// Returns a text that can be broken after the characters that separate words in
-// the names of relations.
+// Allows line breaks after the characters _ / . : in the name of a relation.
 export const breakable = (text) => text.split(/(?<=[_/.:])/).flatMap(
   (part, index) => (index ? [make('wbr'), part] : [part]));
 
-// Returns a mark that shows in which split a fact is known. Facts of train have
-// no mark.
+// Returns a tag with the split of a fact. Facts of train have no tag.
 export const splitTag = (split) => (split && split !== 'train'
   ? ['\u00a0', make('span', { className: 'tag' }, split)] : []);
 
@@ -76,7 +74,7 @@ export function describeFact([head, relation, tail], choose) {
     relationText(relation), ' ', entityLink(tail, choose));
 }
 
-// Returns a path as text with links. edges: see `pathGraph`.
+// Returns a path as text with links. edges: as in `pathGraph`, with `split`.
 export function describePath(edges, choose) {
   return make('span', {}, entityLink(edges[0].from, choose),
     ...edges.flatMap((edge) => [' ', relationText(arrow(edge)), ' ',
@@ -85,7 +83,7 @@ export function describePath(edges, choose) {
         : ['\u00a0', make('span', { className: 'tag new' }, 'new')])]));
 }
 
-// Returns the label of a step with an arrow from its head to its tail.
+// Returns a step as text: `borders →`, or `← borders` if it is backwards.
 export const arrow = ({ relation, backwards }) =>
   (backwards ? `← ${relation}` : `${relation} →`);
 
@@ -95,7 +93,7 @@ export const separated = (children) =>
 
 export const number = (value) => value.toLocaleString('en');
 
-// Returns a probability in percent, with a space at which no line breaks.
+// Returns a probability in percent, with a non-breaking space.
 export function percent(probability) {
   const value = 100 * probability;
   if (value > 99.9) return '> 99.9\u00a0%';

@@ -1,4 +1,4 @@
-// What is known about the chosen entity: facts, suspicious facts, map.
+// The tabs about the chosen entity: facts, suspicious facts, map.
 
 import { send } from './api.js';
 import {
@@ -99,14 +99,13 @@ const loaders = {
     const shown = facts.filter((one) => one.tail_rank > 1 || one.head_rank > 1);
     if (!shown.length) {
       return [make('p', { className: 'quiet' }, facts.length
-        ? 'There are none: the model ranks the entities of the known facts '
-          + 'first.'
+        ? 'None: in each known fact, the head and the tail have rank 1.'
         : 'This entity has no known facts.')];
     }
     return [
       make('p', { className: 'quiet' },
-        'Known facts for which the model ranks other entities higher, the '
-        + 'least plausible first. Many of them are still right.'),
+        'Known facts for which the model ranks other entities higher. The '
+        + 'least plausible come first. Many of these facts are correct.'),
       make('ul', { className: 'lines' }, ...shown.map((one) => make('li', {},
         describeFact(one.fact, choose), ...splitTag(one.known_in),
         ...side('head', one.fact[0], one.head_rank, one.expected_heads, choose),
@@ -149,10 +148,9 @@ const loaders = {
     legend.append(...buttons.map((one) => make('li', {}, one)));
     return [
       make('p', { className: 'quiet' },
-        'The vectors that the model computes for this entity in its known '
-        + 'facts. Facts with similar vectors are near each other. The two '
-        + `directions show ${first} and ${second} of the variance. Choose a `
-        + 'relation or a point to see its facts.'),
+        'Each point is the vector of this entity in one training fact. Similar '
+        + `vectors are near each other. The axes show ${first} and ${second} `
+        + 'of the variance. Choose a relation or a point to see its facts.'),
       picture, legend, details,
     ];
   },

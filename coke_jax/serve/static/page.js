@@ -8,8 +8,8 @@ import { entityPanel } from './entity.js';
 import { fromHash, MOST_STEPS, toHash } from './question.js';
 import { Review } from './review.js';
 
-const SHOWN_STEPS = 40; // number of relations that are suggested
-const SHOWN_CHOICES = 8; // number of entities or relations to start with
+const SHOWN_STEPS = 40; // maximum number of suggested relations
+const SHOWN_CHOICES = 8; // maximum number of buttons in the start panel
 
 let question = { entity: '', steps: [] };
 let about = {};
@@ -21,7 +21,7 @@ const ask = latest();
 const offer = latest();
 
 // Shows an error, or hides it if `error` is null.
-// retry: repeats the failed action. It is not offered if the request was wrong.
+// retry: repeats the failed action. If the status is 4xx, no retry is offered.
 function report(error, retry) {
   const refused = Boolean(error) && error.status === 401;
   find('problem').hidden = !error || refused;
@@ -41,14 +41,14 @@ function report(error, retry) {
 
 const showEntity = entityPanel({ choose, report });
 
-// Starts a question about an entity, and moves the focus to its facts or to the
-// answers.
+// Starts a question. If there are steps, moves the focus to the answers,
+// otherwise to the entity.
 function choose(entity, steps = []) {
   change({ entity, steps });
   find(steps.length ? 'answers-title' : 'entity-title').focus();
 }
 
-// Changes the question. The browser can go back to the question before.
+// Changes the question. The browser can go back to the previous question.
 function change(changed) {
   question = changed;
   if (toHash(question) !== window.location.hash) {
@@ -84,7 +84,7 @@ async function update() {
   }
 }
 
-// Shows the first steps that can be chosen.
+// Offers first steps along which there are known facts.
 function showSteps(steps) {
   const known = steps.filter((one) => one.known);
   showStart(known.map(({ relation, backwards, known: count }) => {
@@ -93,16 +93,14 @@ function showSteps(steps) {
   }));
 }
 
-// Shows what can be chosen first.
-// choices: lists of a text, a note and a function.
+// Shows the start panel. choices: for each button, [text, note, onclick].
 function showStart(choices) {
   const { entity } = question;
   find('start-title').textContent = entity ? 'Ask a question' : 'Start';
   find('start-text').replaceChildren(...(entity
-    ? ['Choose a relation of ', make('bdi', {}, entity), ', and the model '
-      + 'predicts the entities that it leads to. Further relations can follow.']
-    : ['Choose an entity to see its known facts, and to let the model predict '
-      + 'new ones.']));
+    ? ['Choose a relation of ', make('bdi', {}, entity), '. The model predicts '
+      + 'to which entities the relation leads. You can add more relations.']
+    : ['Choose an entity to see its known facts and to predict new facts.']));
   find('choices').replaceChildren(...choices.slice(0, SHOWN_CHOICES).map(
     ([text, note, onclick]) => make('li', {}, make('button', {
       type: 'button', dir: 'auto', onclick,

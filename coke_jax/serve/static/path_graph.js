@@ -4,18 +4,18 @@ import { arrow, draw } from './dom.js';
 
 const BOX_HEIGHT = 26;
 const TITLE = 20; // height of the labels above the graph
-const NARROW = 560; // With fewer pixels of width, the graph runs downwards.
+const NARROW = 560; // A graph of fewer pixels in width runs downwards.
 const MOST_LABELS = 3; // maximum number of labels on a line
-const NEARER = 0.75; // share of a line before its label, see `drawLine`
-// At the place of a label, the distance of two lines is this share of the
-// distance of the entities in the larger layer.
+const NEARER = 0.75; // position of a label on its line, from 0 to 1
+// The distance of two lines at their labels, as a share of the distance of
+// their ends in the larger layer.
 const SPREAD = 0.84;
 const measure = document.createElement('canvas').getContext('2d');
 
 // Draws paths from the first to the last entity.
-// paths: lists of edges { from, to, relation, backwards, known }. `backwards`:
-// `to` is the head of the fact. All paths start and end at the same entities.
-// width: in pixels.
+// paths: lists of edges { from, to, relation, backwards, known }. All paths
+// start and end at the same entities. If `backwards`, `to` is the head of the
+// fact. width: in pixels.
 export function pathGraph(paths, width) {
   const down = width < NARROW;
   const { layers, nodes, lines } = arrange(paths);
@@ -41,8 +41,7 @@ export function pathGraph(paths, width) {
     class: 'picture', role: 'img', viewBox: `0 0 ${width} ${height}`,
     width, height, 'aria-label': 'Graph of the paths that are listed below',
   });
-  // Labels are drawn after all lines, and boxes last, so that nothing hides
-  // them.
+  // Draw lines, then labels, then boxes: a line must not hide a label or a box.
   const drawn = [...lines.values()].map(
     (line) => drawLine(line, nodes, layers, { down, box, width }));
   svg.append(...drawn.flatMap((one) => one.strokes));
@@ -60,8 +59,8 @@ export function pathGraph(paths, width) {
   return svg;
 }
 
-// Sorts entities into layers by their distance from the first entity. A line
-// over several layers has a place without a box in each layer between.
+// Sorts entities into layers by their position in a path. The last entity is in
+// the last layer. Each layer that a line skips gets a node without a label.
 function arrange(paths) {
   const depth = Math.max(...paths.map((path) => path.length));
   const layers = Array.from({ length: depth + 1 }, () => []);
@@ -99,8 +98,8 @@ function arrange(paths) {
   return { layers, nodes, lines };
 }
 
-// Returns, for each layer but the last, the label that all lines from it share.
-// It is null if there is only one line, or if there are different labels.
+// Returns the common label of the lines from each layer except the last. The
+// label is null if the labels differ, or if there is only one line.
 function commonLabels(lines, nodes, depth) {
   return Array.from({ length: depth }, (_, layer) => {
     const own = lines.filter(
@@ -155,8 +154,8 @@ const label = (text, x, y, room, kind, anchor = 'middle') => draw('text', {
   class: `on-edge${kind}`, x, y, 'text-anchor': anchor,
 }, draw('title', {}, text), fit(text, room, 11));
 
-// Returns the labels of a line. A single relation needs no arrow, because the
-// line has one.
+// Returns the labels of a line. The label of a single relation has no arrow,
+// because the line has a tip.
 function describe(relations) {
   const all = [...relations];
   if (all.length === 1) return [all[0][0]];
@@ -179,7 +178,7 @@ function drawBox(one, box, depth) {
       fit(one.label, box.width - 12, 12)));
 }
 
-// Returns the four points of a curve that leaves and arrives straight.
+// Returns the control points of a Bézier curve from [x, y] to [u, v].
 function curve([x, y], [u, v], down) {
   const middle = down ? (y + v) / 2 : (x + u) / 2;
   return down

@@ -4,7 +4,7 @@ import { draw, make } from './dom.js';
 
 const SIZE = 420;
 const MARGIN = 18;
-const COLORS = 8; // number of colors; the next groups repeat them in new shapes
+const COLORS = 8; // Group 8 has the first color and the second shape.
 const SHAPES = [
   'M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z',
   'M-4.5 -4.5h9v9h-9Z',
@@ -19,9 +19,9 @@ export const sign = (group, attributes = {}) => draw('path', {
 });
 
 // Draws points { x, y, group } in a square.
-// onPoint(point): called when the pointer is on a point.
-// Returns the picture and a function that shows only one group clearly, or all
-// groups if its argument is null.
+// onPoint(point): called when the pointer enters or clicks a point.
+// Returns { picture, showGroup }. showGroup(group) fades all other groups.
+// showGroup(null) fades no group.
 export function pointMap(points, onPoint) {
   const scale = (name) => {
     const values = points.map((point) => point[name]);

@@ -1,5 +1,5 @@
 // A question: an entity and up to three steps. The address of the page contains
-// it, so that a question can be linked and the browser can go back to it.
+// the question, so links and the history of the browser lead to questions.
 
 export const MOST_STEPS = 3;
 

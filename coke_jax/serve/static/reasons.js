@@ -4,9 +4,8 @@ import { send } from './api.js';
 import { describeFact, describePath, make, percent } from './dom.js';
 import { pathGraph } from './path_graph.js';
 
-// Loads the reasons for an answer to a question.
+// Resolves to elements that show the reasons for an answer.
 // width: the width of the picture in pixels. choose(entity): shows an entity.
-// Resolves to elements.
 export function reasonsFor(question, answer, { width, choose, review }) {
   return question.steps.length === 1
     ? explained(question, answer, width, choose)
@@ -39,7 +38,7 @@ async function explained(question, answer, width, choose) {
     children.push(
       make('p', { className: 'quiet' },
         'Known facts of this relation with the most similar entities '
-        + '(similarity of 1: equal):'),
+        + '(similarity 1 means equal):'),
       make('ul', { className: 'paths' }, ...explanation.similar.map((one) =>
         make('li', {},
           make('span', { className: 'number' }, one.similarity.toFixed(2)),
@@ -63,9 +62,8 @@ async function traced(question, answer, width, choose, review) {
     .map(({ fact }) => [JSON.stringify(fact), fact]));
   const children = [
     make('p', { className: 'quiet' },
-      'Entities between both ends, with the probability that the model gives '
-      + 'to each path. Paths of known facts come first. New facts have a '
-      + 'broken line.'),
+      'Paths to this answer, with their probabilities. Paths of known facts '
+      + 'come first. New facts have a broken line.'),
     picture(paths, width), listOf(paths, choose),
   ];
   if (added.size) {
@@ -82,8 +80,8 @@ const listOf = (paths, choose) =>
     make('span', { className: 'number' }, percent(path.probability)),
     describePath(path.edges, choose))));
 
-// Draws the first paths. Paths through the same entities count as one path, so
-// that the picture shows several different ones.
+// Draws the first five paths, or three in a narrow picture. Paths through the
+// same entities count as one path.
 function picture(paths, width) {
   const most = width < 560 ? 3 : 5;
   const lanes = new Set();

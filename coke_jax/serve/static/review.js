@@ -1,4 +1,4 @@
-// The facts that were accepted or rejected. They are kept in this browser.
+// The accepted and rejected facts, which this browser stores.
 
 import { describeFact, find, make } from './dom.js';
 import * as storage from './storage.js';
@@ -7,11 +7,11 @@ const ACCEPTED = 'accepted';
 const VERDICTS = [[ACCEPTED, 'Accept'], ['rejected', 'Reject']];
 
 export class Review {
-  // name: the data set. choose(entity): shows an entity.
+  // name: the name of the data set. choose(entity): shows an entity.
   constructor(name, choose) {
     this.key = `coke-review ${name}`;
     this.choose = choose;
-    this.groups = new WeakMap(); // From a group of buttons to its fact.
+    this.groups = new WeakMap(); // the fact of each group of buttons
     this.read();
     find('download').addEventListener('click', () => this.download());
     find('clear').addEventListener('click', () => {
@@ -19,7 +19,7 @@ export class Review {
       this.changed();
       find('entity').focus();
     });
-    // Another window with the same page has changed the facts.
+    // This event occurs when another window changes the facts.
     window.addEventListener('storage', (event) => {
       if (event.key !== this.key) return;
       this.read();
@@ -42,7 +42,7 @@ export class Review {
     return this.facts.get(JSON.stringify(fact));
   }
 
-  // Sets the verdict on a fact, or removes the verdict if it was set already.
+  // Sets the verdict on a fact, or removes the verdict if it is the same.
   set(fact, verdict) {
     const name = JSON.stringify(fact);
     if (this.facts.get(name) === verdict) this.facts.delete(name);

@@ -1,5 +1,4 @@
-// Texts that the browser stores. If the browser is set to store nothing, the
-// page works without them.
+// Texts that the browser stores. The page also works if nothing can be stored.
 
 const open = (name) => {
   try {
