@@ -31,16 +31,15 @@ class Options:
   Attributes:
     host: the address to bind to. By default, only this machine can connect.
     port: the port. 0 means any free port.
-    hosts: the names that are accepted in the Host header. If it is empty, they
-      are `LOCAL_HOSTS` for a local `host`, and all names for any other `host`.
-    token: the token that requests must contain. If it is empty, requests need
-      no token.
+    hosts: the names that are accepted in the Host header. Default:
+      `LOCAL_HOSTS` if only this machine can connect, otherwise all names.
+    token: the token that requests must contain. Default: no token.
     reload_seconds: the time between two checks for a new checkpoint. 0 means
-      that there are no checks.
-    warm_up: whether programs are compiled before requests need them. The
-      programs of predictions are compiled before the server is ready, and all
-      others in the background after that. If it is False, the first requests
-      wait for the compilation.
+      no checks.
+    warm_up: whether to compile programs before requests need them. If the
+      vocabulary is cut, all programs are compiled before the server is ready.
+      Otherwise, the programs of predictions are compiled before the server is
+      ready, and all other programs in the background.
   """
 
   host: str = '127.0.0.1'
@@ -83,8 +82,8 @@ class Server:
 
     Args:
       folder: a work folder, or the folder of an exported model.
-      options: how the server is reached, and how it loads the model.
-      limits: limits of the requests.
+      options: the options. Default: `Options()`.
+      limits: limits of the requests. Default: `Limits()`.
     """
     self._folder = folder
     self._options = options or Options()
@@ -100,7 +99,7 @@ class Server:
 
   @property
   def other_addresses(self) -> list[str]:
-    """The addresses for browsers on other machines, see `addresses`."""
+    """The addresses for other machines, see `addresses.elsewhere`."""
     return addresses.elsewhere(self._host, self.port)
 
   def __enter__(self) -> 'Server':
@@ -154,7 +153,7 @@ class Server:
     """Stops accepting connections, answers all requests, then returns."""
     self.engine.stopping = True
     self._uvicorn.should_exit = True
-    # This waits until the program that is being compiled is complete.
+    # If a program is being compiled, this call waits for it.
     self._reloader.stop()
     self._thread.join()
     self.engine.stop()
@@ -190,6 +189,6 @@ class Server:
         f'{options.host}:{options.port}: cannot be used: {error}'
       ) from error
     bound, self.port = listener.getsockname()[:2]
-    if addresses.is_unspecified(bound):  # `host` may be another name for it.
+    if addresses.is_unspecified(bound):  # `host` can be '0' for '0.0.0.0'.
       self._host = bound
     return listener

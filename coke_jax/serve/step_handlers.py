@@ -1,8 +1,8 @@
-"""Handlers for the browser page: facts, steps, questions of steps and traces.
+"""Handles the requests /facts, /steps, /ask and /trace of the browser page.
 
-A step follows a relation from the head to the tail, or backwards. A question of
-steps asks for the entities to which the steps from an entity lead. A trace
-lists paths of these steps to one of the answers.
+A step follows a relation from the head to the tail, or backwards. /ask finds
+the entities to which the steps from an entity lead. /trace finds paths of these
+steps to one answer.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ from coke_jax.serve import served as served_lib
 
 
 def add_routes(routes: fastapi.APIRouter, engine: engine_lib.Engine) -> None:
-  """Adds the routes to those of the API."""
+  """Adds the handlers to the routes of the API."""
   limits = engine.limits
 
   @routes.post(

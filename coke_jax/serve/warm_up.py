@@ -74,7 +74,7 @@ class Background:
 
 
 def _programs(served: served_lib.Served) -> Iterator[Callable[[], object]]:
-  """Yields functions, each of which compiles and runs one program."""
+  """Yields functions. Each function compiles and runs one program."""
   predictor = served.model.predictor
   words = served.model.data.vocabulary
   labels = (words.entities[0], words.relations[0], words.entities[0])

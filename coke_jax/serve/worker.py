@@ -1,8 +1,8 @@
-"""Runs requests on the devices in one thread, in joined batches.
+"""Runs requests on the devices in one thread, several requests per batch.
 
-Requests of the same kind that arrive at almost the same time are run as one
-batch. A job about many facts, such as `discover`, consists of many batches.
-Between its batches, the thread runs the requests that have arrived meanwhile.
+Requests of the same kind that arrive at almost the same time form one batch.
+A job about many facts, such as `discover`, consists of many batches. Between
+the batches of a job, the thread runs waiting requests.
 """
 
 import collections
@@ -16,7 +16,7 @@ from typing import Any
 from coke_jax.serve import limits as limits_lib
 from coke_jax.serve import metrics as metrics_lib
 
-# Runs items on the devices and returns one result for each of them.
+# Runs items on the devices and returns one result for each item.
 Function = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -25,11 +25,11 @@ class Request:
   """Items of one request that wait for the devices.
 
   Attributes:
-    key: requests with equal keys are joined. The `function` of the oldest one
-      runs the items of all of them.
+    key: requests with equal keys can be joined in one batch. The `function` of
+      the oldest request runs all items of the batch.
     function: runs items.
     items: the items of this request.
-    most: the maximum number of items in a joined batch.
+    most: the maximum number of items in a batch.
     deadline: after this time of `time.monotonic`, the request is answered with
       an error.
     future: receives the list of results.
@@ -43,7 +43,7 @@ class Request:
   future: concurrent.futures.Future[list[Any]]
 
 
-# Runs a job. The argument is a function that the job calls before each batch.
+# For the argument, see `Worker.submit_job`.
 Job = Callable[[Callable[[], None]], Any]
 
 
@@ -92,12 +92,11 @@ class Worker:
     return future
 
   def submit_job(self, job: Job) -> concurrent.futures.Future[Any]:
-    """Queues a job that consists of many batches.
+    """Queues a job.
 
     Args:
-      job: the job. Its argument is a function that the job must call before
-        each batch. The function raises TimeLimitError if the job takes too much
-        time.
+      job: the job. It must call its argument before each batch. This call runs
+        waiting requests, and raises TimeLimitError after the time limit.
 
     Returns:
       A future with the result of the job.
@@ -156,12 +155,11 @@ class Worker:
       future.set_exception(error)
 
   def _run_requests(self, *, wait: bool) -> None:
-    """Runs the oldest request, joined with others that have the same key.
+    """Runs the oldest request, joined with requests that have the same key.
 
     Args:
-      wait: whether to wait for further requests for a short time. If the
-        previous batch was a single request, this wait is left out, so that the
-        requests of a single client are not delayed.
+      wait: whether to wait a short time for further requests. After a batch of
+        one request there is no wait, so a single client is not delayed.
     """
     if wait and self._joined and not self._stopping:
       time.sleep(self._limits.join_seconds)
@@ -196,7 +194,7 @@ class Worker:
       start = stop
 
   def _take(self) -> list[Request]:
-    """Removes the oldest request and all that can be joined with it."""
+    """Takes the oldest request and all requests with which it can be joined."""
     with self._changed:
       first = self._requests.popleft()
       taken, size = [first], len(first.items)
