@@ -1,1 +1,1 @@
-"""Distributes parameters over devices, maybe with a vocabulary in shards."""
+"""Copies parameters to all devices, or cuts the vocabulary into shards."""

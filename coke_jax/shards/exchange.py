@@ -1,4 +1,4 @@
-"""Exchanges rows and columns between devices, if the vocabulary is cut.
+"""Exchanges rows and columns between devices if the vocabulary is cut.
 
 The module `placement` describes a cut vocabulary. The methods of `Exchange`
 work only inside `parallel.map_devices`.
@@ -31,7 +31,7 @@ class Exchange:
     self.size = place.shard_size
 
   def own_columns(self, entities: jax.Array) -> jax.Array:
-    """Returns the positions of entities on this device; -1 for absent ones."""
+    """Returns the positions of entities on this device; -1 if not present."""
     column = entities - parallel.device_index() * self.size
     inside = (entities >= 0) & (column >= 0) & (column < self.size)
     return jnp.where(inside, column, -1)
@@ -39,8 +39,7 @@ class Exchange:
   def num_valid(self) -> jax.Array:
     """Returns the number of entities of this device, an int32 scalar.
 
-    The number is S. If V is not a multiple of the number of devices, the last
-    devices have fewer entities.
+    If V is not a multiple of n, the last devices have fewer than S entities.
     """
     left = self.num_entities - parallel.device_index() * self.size
     return jnp.clip(left, 0, self.size)
@@ -61,7 +60,7 @@ class Exchange:
     rows = jnp.take(table, jnp.maximum(column, 0), axis=0)
     inside = (column >= 0).reshape(*column.shape, *[1] * (table.ndim - 1))
     found = jnp.where(inside, rows, 0)
-    # Only one of the n rows for each entity is not 0.
+    # For each entity, at most one of the n rows is nonzero.
     return parallel.exchange_over_devices(found).sum(axis=0)
 
   def all_rows(self, x: jax.Array) -> jax.Array:
@@ -93,7 +92,7 @@ class Exchange:
     """Sends columns of entities, [b, V], to the devices that have the entities.
 
     Returns:
-      [B, S], the columns of this device's entities. Columns of no entity are 0.
+      [B, S], the columns of this device's entities. Further columns are 0.
     """
     devices = parallel.num_devices()
     missing = devices * self.size - self.num_entities

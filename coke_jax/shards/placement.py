@@ -1,14 +1,14 @@
 """Distributes parameters and the optimizer state over the devices.
 
 By default, every device has a copy of all arrays. If the vocabulary is cut,
-device i only has the entities i S to i S + S - 1, where S is the number of
-entities V divided by the number of devices, rounded up. The entity embeddings,
-the entity biases and their optimizer state are cut in this way. All other
-arrays are copied to every device.
+every device has at most S entities. S is the number of entities V divided by
+the number of devices, rounded up. Device 1 has the entities S to 2 S - 1. The
+entity embeddings, the entity biases and their optimizer state are cut. All
+other arrays are copied to every device.
 
-On the host, trees of arrays are whole: they have the arrays of `encoder.CoKE`.
-If the vocabulary is cut, trees on the devices are cut: the arrays of entities
-have a first axis of devices.
+A tree on the host is whole: it has the arrays of `encoder.CoKE`. If the
+vocabulary is cut, the arrays of entities on the devices have a first axis of
+devices. A tree with such arrays is a cut tree.
 """
 
 import dataclasses
@@ -33,8 +33,8 @@ _ELEMENTS = 'element_embedding'
 class Placement:
   """Distributes the trees of one model over the devices.
 
-  A tree is the dictionary of all parameters, or contains dictionaries with the
-  same keys, as an optimizer state does.
+  A tree is a dictionary of all parameters, or contains such dictionaries, like
+  an optimizer state.
 
   Attributes:
     num_entities: V.
@@ -71,8 +71,8 @@ class Placement:
   def place_from_main(self, tree: Any) -> Any:
     """Copies a whole tree of process 0 to the devices of all processes.
 
-    The vocabulary must be cut. All processes must call this method. The other
-    processes receive one shard at a time, and keep only those of their devices.
+    The vocabulary must be cut. All processes must call this method. Each
+    process receives one shard at a time, and keeps the shards of its devices.
 
     Args:
       tree: in process 0, the tree of NumPy arrays. In other processes, the
@@ -102,7 +102,7 @@ class Placement:
     return jax.tree_util.tree_map_with_path(send_leaf, cut)
 
   def fetch(self, tree: Any) -> Any:
-    """Copies a tree from the devices and makes it whole, as NumPy arrays.
+    """Copies a tree from the devices to a whole tree of NumPy arrays.
 
     All processes must call this method.
     """
@@ -150,7 +150,7 @@ class Placement:
     return self.axes(parameters.param_shapes(model)) if self.is_cut else None
 
   def cut(self, tree: Any) -> Any:
-    """Cuts a whole tree. The shards of an array get an axis of devices."""
+    """Converts a whole tree to a cut tree."""
     return _map_params(tree, self._cut)
 
   def join(self, tree: Any) -> Any:
@@ -205,8 +205,8 @@ def make(model: ensemble.Encoder, *, cut: bool = False) -> Placement:
 
   Args:
     model: the encoder.
-    cut: whether to cut the vocabulary. The model must not be an ensemble. With
-      a single device, nothing is cut.
+    cut: whether to cut the vocabulary. If True, the model must not be an
+      ensemble. With a single device, nothing is cut.
   """
   devices = parallel.num_devices()
   assert not cut or isinstance(model, encoder.CoKE)
@@ -222,8 +222,8 @@ def own_shards(array: jax.Array) -> Iterator[tuple[int, np.ndarray]]:
   """Copies the shards of this process from its devices, one after another.
 
   Args:
-    array: [devices, S, ...], or [devices of this process, S, ...], as `pmap`
-      returns it if there are several processes.
+    array: [devices, S, ...]. If there are several processes, `pmap` returns
+      [devices of this process, S, ...] instead.
 
   Yields:
     The position of a device among all devices, and its shard, [S, ...].
@@ -234,10 +234,7 @@ def own_shards(array: jax.Array) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
-  """Applies a function to each dictionary whose keys are those of parameters.
-
-  The other leaves of the tree are unchanged.
-  """
+  """Applies a function to each dictionary of parameters in a tree."""
 
   def is_params(node: Any) -> bool:
     return isinstance(node, dict) and BIAS in node
@@ -251,7 +248,7 @@ def _map_params(tree: Any, function: Callable[[Any], Any]) -> Any:
 
 def norm_of_cut(tree: Any) -> jax.Array:
   """Computes the global norm of a cut tree. Works only inside `map_devices`."""
-  # The sum of the squares of all replicated arrays, then that of all shards.
+  # Sums of squares: of the replicated arrays, then of the shards.
   squares = [jnp.float32(0.0), jnp.float32(0.0)]
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
     squares[is_shard(path)] += (leaf**2).sum()

@@ -32,7 +32,7 @@ class ShardedEncoder(exchange.Exchange):
   """
 
   def __init__(self, model: ensemble.Encoder, place: placement.Placement):
-    """Stores an encoder, which must not be an ensemble, and its placement."""
+    """Stores an encoder and its placement. Ensembles are not supported."""
     assert isinstance(model, encoder.CoKE)
     super().__init__(place)
     self.model = model
@@ -40,7 +40,7 @@ class ShardedEncoder(exchange.Exchange):
   def apply(
     self, params: Any, tokens: jax.Array, *arguments: Any, **options: Any
   ) -> Any:
-    """Calls a method of the encoder. It may use only the entities in `tokens`.
+    """Calls an encoder method that needs no entities except those in `tokens`.
 
     Args:
       params: the parameters on this device.
@@ -212,7 +212,7 @@ class ShardedEncoder(exchange.Exchange):
     """
     score, column = jax.lax.top_k(logits, min(k, self.size))
     entity = column + parallel.device_index() * self.size
-    # [n, b, k'] becomes [b, n k']. Equal logits remain ordered by entity.
+    # [n, b, min(k, S)] becomes [b, width]. Equal logits stay ordered by entity.
     width = parallel.num_devices() * score.shape[1]
     scores, entities = (
       self.own_rows(x).swapaxes(0, 1).reshape(-1, width)
