@@ -30,7 +30,7 @@ def delete(folder: pathlib.Path, step: int) -> None:
 
 
 def delete_unfinished(folder: pathlib.Path) -> None:
-  """Deletes hidden folders and files, which killed processes have left."""
+  """Deletes the hidden folders and files of killed processes."""
   for path in folder.glob(f'{_PREFIX}*'):
     with contextlib.suppress(OSError):
       shutil.rmtree(path) if path.is_dir() else path.unlink()

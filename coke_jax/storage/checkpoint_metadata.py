@@ -1,4 +1,4 @@
-"""Reads and writes the metadata of a checkpoint, with a checksum of their own.
+"""Reads and writes the metadata of a checkpoint, including their checksum.
 
 The metadata are a JSON object in the file `metadata/metadata`, where orbax
 expects them.
@@ -23,7 +23,7 @@ def path_in(folder: pathlib.Path) -> pathlib.Path:
 
 
 def signed(metadata: dict[str, Any]) -> dict[str, Any]:
-  """Returns metadata with their checksum, as they are written."""
+  """Returns a copy of metadata with their checksum."""
   return {**metadata, 'sha256': checksums.of_json(metadata)}
 
 

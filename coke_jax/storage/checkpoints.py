@@ -31,10 +31,10 @@ from coke_jax.storage import (
   shard_files,
 )
 
-# Damaged checkpoints are moved to this folder, beside that of the checkpoints.
+# Damaged checkpoints are moved to this folder in the work folder.
 _DAMAGED = 'damaged_checkpoints'
 
-# The trees of arrays of the items `params` and `training`.
+# For each item, such as `params`, a tree of arrays.
 State = Mapping[str, Any]
 # A state and the metadata of its checkpoint.
 Restored = tuple[dict[str, Any], dict[str, Any]]
@@ -54,8 +54,8 @@ class Checkpoints:
       folder: the folder, which need not exist.
       writing: whether checkpoints will be saved. If False, nothing in the
         folder is changed.
-      run: identifies the run. A checkpoint of another run raises an error. If
-        empty, the run is not checked.
+      run: identifies the run. Checkpoints of other runs are not used. If empty,
+        the run is not checked.
 
     Raises:
       CheckpointError: the folder cannot be opened.
@@ -93,15 +93,15 @@ class Checkpoints:
     return sorted(self._manager.all_steps(), reverse=True)
 
   def save(self, step: int, state: State, metadata: dict[str, Any]) -> None:
-    """Writes a checkpoint, or only its metadata if the step has one already.
+    """Writes a checkpoint, then deletes all except the newest two and the best.
 
-    First moves the damaged checkpoints that `latest` found to another folder.
-    At the end, deletes all checkpoints except the newest two and the best.
+    If the step already has a checkpoint, only its metadata are written. Damaged
+    checkpoints that `latest` found are first moved to another folder.
 
     Args:
       step: the step of the checkpoint.
       state: the items `params` and `training`, trees of arrays. If the step
-        already has a checkpoint, they must equal the arrays in it.
+        already has a checkpoint, its arrays must equal `state`.
       metadata: a JSON object with at least two keys. `step` is the step, and
         `best_step` is the step of the best checkpoint so far, or None.
 
@@ -149,8 +149,8 @@ class Checkpoints:
     """Returns the newest usable state and its metadata.
 
     Args:
-      template: the items to restore, which are `params` or both `params` and
-        `training`. Each is a tree of arrays, or of their shapes and dtypes.
+      template: the items to restore, `params` or both `params` and `training`.
+        Each item is a tree of arrays, or of their shapes and dtypes.
 
     Returns:
       The state, then the metadata. None if there are no checkpoints.
@@ -173,8 +173,8 @@ class Checkpoints:
   def best(self, template: State) -> Restored | None:
     """Returns the best state and its metadata.
 
-    Does the same as `latest` if there was no validation yet, or if the best
-    checkpoint is missing or damaged. Arguments and errors are those of
+    If there was no validation yet, or if the best checkpoint is missing or
+    damaged, returns the newest state. Arguments and errors are those of
     `latest`.
     """
     latest = self.latest(template)
@@ -238,7 +238,7 @@ class Checkpoints:
     return state, self._checked(step, metadata)
 
   def _checked(self, step: int, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Returns what was given to `save` as metadata.
+    """Returns the metadata that were passed to `save`.
 
     Raises:
       CheckpointError: the checkpoint is of another step or run.

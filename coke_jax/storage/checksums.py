@@ -58,7 +58,7 @@ def of_json(value: Any) -> str:
 
 
 def of_arrays(tree: Any, metadata: dict[str, Any] | None = None) -> str:
-  """Returns the SHA-256 of a tree of arrays and of a JSON object.
+  """Returns one SHA-256 of a tree of arrays and a JSON object.
 
   Args:
     tree: the arrays. Their names, dtypes, shapes and bytes are included.
@@ -106,7 +106,7 @@ def compare(folder: pathlib.Path, listed: dict[str, str], source: str) -> None:
       got = of_file(folder / name)
     except FileNotFoundError:
       raise ChecksumError(
-        f'{folder}: no {name}: expected it, as {source} lists it'
+        f'{folder}: no {name}: expected all files listed in {source}'
       ) from None
     except OSError as error:
       raise ChecksumError(

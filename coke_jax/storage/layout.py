@@ -24,5 +24,5 @@ _SUFFIX = '.safetensors'
 
 
 def is_own_file(name: str) -> bool:
-  """Returns whether this package writes files with a given name."""
+  """Returns whether this package writes files of this name."""
   return name in _FILES or name.endswith(_SUFFIX)

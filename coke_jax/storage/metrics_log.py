@@ -8,7 +8,7 @@ from typing import Any
 
 from coke_jax.data import atomic_files, text_files
 
-_KINDS = ('train', 'valid')  # the kinds of lines
+_KINDS = ('train', 'valid')  # values of the key `kind`
 
 
 class MetricsLog:
@@ -57,14 +57,13 @@ class MetricsLog:
   ) -> None:
     """Removes lines that a resumed training will write again.
 
-    Logs a warning if `step` is 0 although the file has lines, or if the last
-    kept line of kind `train` does not have the step `last_line`.
+    Logs a warning if `step` is 0 although the file has lines.
 
     Args:
       step: the step of the checkpoint. Lines of later steps are removed.
-      last_line: the step that the last kept line of kind `train` should have,
-        or 0 if there should be no such line. Default: this is not checked.
-      validated: whether to keep a line of kind `valid` for `step` itself.
+      last_line: the expected step of the last kept line of kind `train`. 0
+        means no such line. Any other step logs a warning. Default: no check.
+      validated: whether to keep a line of kind `valid` with the step `step`.
 
     Raises:
       text_files.DataError: the file cannot be read, or a line is not a JSON

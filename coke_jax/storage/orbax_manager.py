@@ -26,7 +26,7 @@ def open_folder(
   Args:
     folder: the absolute path of the folder. It need not exist if `writing`.
     kept: selects the checkpoints that are kept.
-    writing: whether checkpoints will be saved. If so, unfinished checkpoints
+    writing: whether checkpoints will be saved. If True, unfinished checkpoints
       of killed processes are deleted.
 
   Raises:
@@ -58,7 +58,7 @@ def reload(manager: Any) -> None:
 def save(
   manager: Any, step: int, host: Mapping[str, Any], metadata: dict[str, Any]
 ) -> bool:
-  """Writes a checkpoint. Then orbax deletes checkpoints that are not kept.
+  """Writes a checkpoint. Then orbax deletes old ones, see `Retention`.
 
   Args:
     manager: the result of `open_folder`.

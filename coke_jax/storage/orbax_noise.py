@@ -14,7 +14,7 @@ from typing import Any
 
 @functools.cache
 def import_orbax() -> Any:
-  """Imports orbax on first use. Exported models can be loaded without it."""
+  """Imports orbax on first use. Loading an exported model needs no orbax."""
   import orbax.checkpoint
 
   _silence_late_errors()
@@ -35,7 +35,7 @@ def process_options(num_processes: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Hides the log messages of orbax. Each of its threads logs its error."""
+  """Hides the log messages of orbax. Every thread of orbax logs its error."""
   logger = logging.getLogger('absl')
   level = logger.level
   logger.setLevel(logging.CRITICAL)
@@ -58,8 +58,8 @@ def _silence_late_errors() -> None:
   """Hides errors of reads that fail after the first error was raised.
 
   Orbax reads all arrays concurrently, raises the first error and closes its
-  event loop. If a later read fails, either asyncio logs that the exception was
-  never retrieved, or Python prints that the event loop is closed.
+  event loop. If a later read fails, asyncio logs 'exception was never
+  retrieved', or Python prints 'Event loop is closed'.
   """
   hook = sys.unraisablehook
 

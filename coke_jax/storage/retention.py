@@ -1,4 +1,4 @@
-"""Selects the checkpoints that are kept when a new one is written."""
+"""Selects the checkpoints to keep after a new checkpoint is written."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -12,7 +12,7 @@ from coke_jax import config as config_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checksums
 
-# In data.npz, the name of a checksum is the name of its file with this suffix.
+# The names of the checksums in data.npz end like this: `config.json sha256`.
 SUFFIX = ' sha256'
 
 

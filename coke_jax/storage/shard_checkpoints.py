@@ -1,11 +1,11 @@
-"""Writes and reads checkpoints of a vocabulary in shards.
+"""Writes and reads checkpoints if the vocabulary is cut, see `placement`.
 
 Every process writes the shards of its devices, and only reads what its devices
-need. So the folder must be on a file system that all hosts share. No process
-has the whole state in its memory.
+need. So the folder must be on a file system that all hosts share. Checkpoints
+without shards can also be read: process 0 reads them and sends the arrays.
 
-The folder of a checkpoint contains the files of `shard_files` instead of those
-of orbax. All processes write into a hidden folder. When every file is complete,
+The folder of a checkpoint contains the files of `shard_files` instead of orbax
+files. All processes write into a hidden folder. When every file is complete,
 process 0 writes the metadata, with the SHA-256 of each file, and renames the
 folder. If a process is lost before that, there is no new checkpoint.
 """
@@ -168,7 +168,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     return shard_files.describe(self._placement)
 
   def _delete_surplus(self) -> None:
-    """Deletes the checkpoints that are not kept."""
+    """Deletes all checkpoints except the newest two and the best."""
     assert self._manager is not None
     orbax_manager.reload(self._manager)
     steps = sorted(self.steps())
@@ -178,7 +178,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     orbax_manager.reload(self._manager)
 
   def _in_all(self, what: str, function: Callable[[], Any]) -> list[Any]:
-    """Calls a function in all processes. Returns the results of all of them.
+    """Calls a function in all processes. Returns the list of all results.
 
     Args:
       what: the start of the error message.
@@ -206,7 +206,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     return result
 
   def _check_folder(self) -> None:
-    """Raises SharedFolderError unless all processes can use the folder."""
+    """Raises SharedFolderError if a process cannot use the folder."""
     test = pathlib.Path(
       hosts.broadcast(str(checkpoint_folders.unfinished(self._folder, 'test')))
     )
@@ -220,7 +220,7 @@ class ShardCheckpoints(checkpoints.Checkpoints):
     for number, problem in enumerate(problems):
       if hosts.is_main() and not problem:
         seen = test.with_suffix(f'.{number}').exists()
-        problems[number] = '' if seen else 'process 0 does not see its files'
+        problems[number] = '' if seen else 'process 0 does not find its file'
     problems = hosts.broadcast(problems)
     with contextlib.suppress(OSError):
       own.unlink()

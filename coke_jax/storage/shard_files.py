@@ -34,8 +34,8 @@ def write(folder: pathlib.Path | None, state: dict[str, Any]) -> dict[str, str]:
 
   Args:
     folder: the folder of the checkpoint, which contains a folder for each item.
-      If None, nothing is written, and only the checksums are computed.
-    state: cut trees on the devices by item, see `placement`.
+      If None, only the checksums are computed.
+    state: for each item, a cut tree on the devices, see `placement`.
 
   Returns:
     The SHA-256 of each file of this process, by relative path.
@@ -77,7 +77,7 @@ class Reader:
     written: placement_lib.Placement,
     files: dict[str, str],
   ):
-    """Reads nothing yet. See `of`.
+    """Stores the arguments.
 
     Args:
       folder: the folder of the checkpoint.
@@ -104,13 +104,13 @@ class Reader:
     return cls(folder, written, metadata['files'])
 
   def read_whole(self, shapes: dict[str, Any]) -> dict[str, Any]:
-    """Reads whole arrays.
+    """Reads whole trees.
 
     Args:
-      shapes: the shapes and dtypes of whole trees by item.
+      shapes: for each item, a whole tree of shapes and dtypes.
 
     Returns:
-      Trees like `shapes`, of NumPy arrays.
+      For each item, a whole tree of NumPy arrays.
 
     Raises:
       checksums.ChecksumError: a file is missing or damaged.
@@ -134,16 +134,16 @@ class Reader:
   ) -> dict[str, Any]:
     """Reads and places the arrays of this process's devices.
 
-    Only the files with entities of these devices are read.
+    Reads only the shards that contain entities of these devices. Errors are
+    those of `read_whole`.
 
     Args:
-      shapes: the shapes and dtypes of whole trees by item.
+      shapes: for each item, a whole tree of shapes and dtypes.
       placement: how to distribute the arrays over the devices. It must cut the
         vocabulary.
 
     Returns:
-      Cut trees on the devices, see `placement`. Errors are those of
-      `read_whole`.
+      For each item, a cut tree on the devices, see `placement`.
     """
 
     def read(item: str, name: str, shape: tuple[int, ...]) -> jax.Array:
@@ -157,10 +157,10 @@ class Reader:
     return self._read(shapes, placement, read, parallel.replicate)
 
   def _verify(self, shapes: dict[str, Any], entities: np.ndarray) -> None:
-    """Verifies the files with whole arrays and the shards with some entities.
+    """Checks the SHA-256 of whole.npy and of the shards that contain entities.
 
     Args:
-      shapes: the items whose files are verified.
+      shapes: a dictionary whose keys are the items.
       entities: the ids of the entities.
     """
     devices = np.unique(entities // self._written.shard_size).astype(str)
@@ -180,7 +180,7 @@ class Reader:
     read: Callable[[str, str, tuple[int, ...]], Any],
     convert: Callable[[np.ndarray], Any],
   ) -> dict[str, Any]:
-    """Reads cut trees. `read` reads the shards; `convert` gets other arrays."""
+    """Reads cut trees. `read` reads shards. `convert` converts other arrays."""
     if placement.num_entities != self._written.num_entities:
       raise ValueError(
         f'it has {self._written.num_entities} entities: expected '
@@ -231,7 +231,7 @@ class Reader:
 
 
 class _Sink:
-  """Computes the SHA-256 of data. Also writes the data to a file, if given."""
+  """Computes the SHA-256 of data. Also writes the data to `file`, if any."""
 
   def __init__(self, file: BinaryIO | None):
     self.sha = hashlib.sha256()

@@ -64,7 +64,8 @@ def test_a_changed_file_is_named(folder, name):
 @pytest.mark.parametrize('name', CONTENT)
 def test_a_missing_file_is_named(folder, name):
   (folder / name).unlink()
-  with pytest.raises(checksums.ChecksumError, match=f'no {name}: expected it'):
+  expected = f'no {name}: expected all files listed in SHA256SUMS'
+  with pytest.raises(checksums.ChecksumError, match=expected):
     checksums.check(folder)
 
 

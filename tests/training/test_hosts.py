@@ -127,7 +127,7 @@ def check_separate_folders(own):
   os.chdir(own)
   with pytest.raises(
     shard_checkpoints.SharedFolderError,
-    match=r'process 1 \(.*does not see its files: expected a folder',
+    match=r'process 1 \(.*does not find its file: expected a folder',
   ):
     shard_checkpoints.ShardCheckpoints(
       pathlib.Path('/proc/self/cwd/checkpoints'),
