@@ -65,7 +65,7 @@ class Task(Protocol):
   ) -> dict[str, Any]:
     """Evaluates a split and returns the content of `results.json`.
 
-    The two tasks describe the arguments in their methods.
+    `LinkPrediction.evaluate` describes the arguments.
     """
 
   def choosing_metric(self, results: dict[str, Any]) -> float:
@@ -79,7 +79,7 @@ class Task(Protocol):
 
 
 def make_task(config: ml_collections.ConfigDict, data: arrays.DataSet) -> Task:
-  """Creates the task of a config with a data set.
+  """Creates the task of a config and its data set.
 
   Raises:
     config.ConfigError: `train.choose_by` names a relation that is not in the
@@ -135,7 +135,7 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
     logging.warning('%s: %s', folder, warning)
   if settings.kind == 'walks':
     data = walks.sample_path_data(
-      data,  # type: ignore[arg-type]  # a graph: see above
+      data,  # type: ignore[arg-type]  # This is a graph.
       seed=settings.walks_seed,
       longest=max(settings.max_path_length, 2),
       walks_per_train_triple=settings.walks_per_train_triple,
@@ -147,9 +147,7 @@ def read_data(config: ml_collections.ConfigDict) -> arrays.DataSet:
 
 
 def data_sources(config: ml_collections.ConfigDict) -> source_files.Sources:
-  """Returns the SHA-256 of each file of a config's data set by its role.
-
-  The roles are those of `source_files.find`.
+  """Returns the SHA-256 of each data file by role, see `source_files.find`.
 
   Raises:
     text_files.DataError: the data set cannot be found or read.
@@ -164,12 +162,12 @@ def data_sources(config: ml_collections.ConfigDict) -> source_files.Sources:
 def source_changes(
   config: ml_collections.ConfigDict, sources: source_files.Sources
 ) -> list[str]:
-  """Describes the files of a run's data that have changed.
+  """Describes which data files of a run have changed.
 
   Args:
-    config: the settings of the run. They name the folder of the files, unless
-      `sources` contains their paths.
-    sources: the files when the run was started.
+    config: the settings of the run, which name the folder of the files. They
+      are not used if `sources` contains paths.
+    sources: the files from which the data of the run were read.
 
   Returns:
     One line for each changed file. The list is empty if a file is missing or
@@ -189,7 +187,7 @@ def source_changes(
 
 
 def path_format(config: ml_collections.ConfigDict) -> paths_lib.PathFormat:
-  """Returns the format of the lines of path files, from a config."""
+  """Returns the format of path files that a config describes."""
   settings = config.data
   return paths_lib.PathFormat(
     settings.delimiter, settings.relation_delimiter, settings.inverse_marker
@@ -210,8 +208,8 @@ def build_model(
       Default: 3, the length of triples.
 
   Raises:
-    config.ConfigError: JAX computes with 64 bits, or queries for the head are
-      to be inverted and some relation has no inverse.
+    config.ConfigError: JAX computes with 64 bits; or a relation has no inverse,
+      and `model.invert_head_queries` is True.
   """
   if jax.config.read('jax_enable_x64'):
     raise config_lib.ConfigError(
@@ -252,7 +250,7 @@ def build_model(
 def _inverse(
   config: ml_collections.ConfigDict, vocabulary: vocabulary_lib.Vocabulary
 ) -> tuple[int, ...]:
-  """Returns the inverse of each relation, if the model needs them."""
+  """Returns the inverse of each relation, or () if the model needs none."""
   if not config.model.invert_head_queries:
     return ()
   marker = config.data.inverse_marker

@@ -60,8 +60,7 @@ class Workdir:
   def locked(self) -> Iterator[None]:
     """Prevents other processes from training in the folder.
 
-    Use it as a context manager. It also removes temporary files that killed
-    processes left.
+    Also removes temporary files that killed processes left.
 
     Raises:
       WorkdirError: another process holds the lock, or the folder cannot be
@@ -85,8 +84,7 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # Evaluations write without this lock. The files that they are writing now
-      # are kept.
+      # Evaluations do not hold this lock, but their temporary files are kept.
       atomic_files.remove_unfinished(self.folder)
       yield
 
@@ -158,7 +156,7 @@ class Workdir:
         another format.
     """
     if self.exists and not (self.folder / checksums.NAME).is_file():
-      # Exported models have a format number of their own.
+      # Exported models, which contain SHA256SUMS, have other format numbers.
       format_file.check(self.folder)
     return json_files.read_config(self.folder / 'config.json')
 
@@ -199,14 +197,14 @@ class Workdir:
   ) -> checkpoints_lib.Checkpoints:
     """Opens the checkpoints. Use the result as a context manager.
 
-    Each checkpoint stores the SHA-256 of data.npz, which stores the SHA-256 of
-    the settings and labels.
+    Each checkpoint stores the SHA-256 of data.npz, so a checkpoint of another
+    run is detected.
 
     Args:
       writing: whether checkpoints will be saved.
-      placement: if it cuts the vocabulary, each device has a part of the
-        states that are saved and read. All processes must then call this
-        method. See `shard_checkpoints`.
+      placement: how the state is distributed over the devices. If it cuts the
+        vocabulary, all processes must call this method. Default: every device
+        has a copy of the state.
 
     Raises:
       WorkdirError: data.npz cannot be read.
@@ -234,9 +232,8 @@ class Workdir:
       placement: as for `checkpoints`.
 
     Returns:
-      The parameters, a tree of NumPy arrays. If `placement` cuts the
-      vocabulary, the arrays are on the devices.
-      The step of the checkpoint.
+      The parameters, on the devices if `placement` cuts the vocabulary, and
+      otherwise as NumPy arrays. Then the step of the checkpoint.
 
     Raises:
       WorkdirError: data.npz cannot be read.
@@ -252,7 +249,7 @@ class Workdir:
     return state['params'], metadata['step']
 
   def write_results(self, results: dict[str, Any]) -> pathlib.Path:
-    """Writes results.json for the test split, or else results_<split>.json.
+    """Writes results.json (test) or results_<split>.json (train and valid).
 
     Args:
       results: the results of a task. `split` is one of the keys.
