@@ -10,8 +10,8 @@ class Agreement:
   """Decides for all processes whether to save or stop after a training step.
 
   If there are several processes, every call of `reach` sends a message to all
-  of them. The next call reads the message, so that the host does not wait for
-  the devices.
+  processes. Only the next call reads the message, so no call waits for the
+  devices.
   """
 
   def __init__(self) -> None:
@@ -31,8 +31,8 @@ class Agreement:
     Returns:
       Whether a checkpoint is due in any process. Then the number of a signal
       that any process received, or 0. If there are several processes, the
-      result depends on the arguments of the previous call, and the result of
-      the first call is False and 0.
+      result belongs to the arguments of the previous call. The first call
+      returns False and 0.
     """
     own = (bool(saving_is_due), received or 0)
     if hosts.num_processes() == 1:

@@ -1,13 +1,13 @@
 """Chooses settings for a graph, a device and a number of minutes.
 
-The time of a step is measured. Several models are trained side by side, see
-`model.ensemble`, if each of them can be trained for three quarters of the
-epochs of the given config. Then the number of epochs is lowered if this is
-necessary to fit the training into the remaining time. On small graphs, whose
-epochs have few steps, the number of epochs is first raised.
+First, the time of a step is measured. On small graphs, whose epochs have few
+steps, the number of epochs is raised. If there is time to train several models
+for three quarters of the epochs, these models are trained side by side, see
+`model.ensemble`. If the time is too short for all epochs, the number of epochs
+is lowered.
 
-A second config can be given, which needs more time and then gives better
-results. It is used if there is enough time.
+A second config can be given, which needs more time and gives better results. It
+is used if there is enough time.
 """
 
 import dataclasses
@@ -32,11 +32,13 @@ FIELDS = (
 )
 # Members beyond this number improve the ranks very little.
 MAX_MEMBERS = 8
-# More members are trained if there is time for this share of the wanted epochs.
-# On CoDEx-S, two members with 60 epochs are better than one with 80.
+# Members are added while there is time to train all of them for this share of
+# the wanted epochs. On CoDEx-S, two members with 60 epochs are better than one
+# member with 80 epochs.
 _SHARE_OF_EPOCHS = 0.75
-# On small graphs, the number of epochs is raised to reach this number of steps,
-# but at most by this factor. On UMLS, 80 epochs of 13 steps are too few.
+# On small graphs, the number of epochs is raised to reach `_FEWEST_STEPS`, but
+# at most by the factor `_MOST_EPOCHS`. On UMLS, 80 epochs of 13 steps are too
+# few.
 _FEWEST_STEPS = 2_500
 _MOST_EPOCHS = 2.5
 # Share of the time that is used. The rest is a reserve, because steps can be
@@ -45,7 +47,7 @@ _USABLE = 0.85
 _MEASURED_CALLS = 2
 # The slower config is used if there is time for this share of its epochs. On
 # CoDEx-M, a model with one block is better than a model without blocks after
-# half of the epochs. On FB15k-237, it is better after less than half of them.
+# half of the epochs. On FB15k-237, it is better even earlier.
 _SLOWER_SHARE = 0.6
 _VALIDATIONS = 4  # maximum number of validations
 # If there is one member, rankings take at most this share of the time. There
@@ -81,13 +83,12 @@ def choose(
 ) -> Choice:
   """Chooses the numbers of epochs and members that fit into a time.
 
-  Compiles the step, and runs some steps and rankings to measure their time. The
-  slower settings are only measured if there is time for two members with the
-  others.
+  Compiles the step, and runs some steps and rankings to measure their time.
+  `slower` is only measured if there is time for two members with `config`.
 
   Args:
-    config: the settings. With `train.num_epochs` epochs, the result is nearly
-      the best one. `model.num_members` is not used.
+    config: the settings. More epochs than `train.num_epochs` hardly improve the
+      result. `model.num_members` is ignored.
     task: the task with its data.
     minutes: the time for the whole training with its evaluations.
     slower: settings that give a better result after a longer training.
@@ -182,13 +183,13 @@ def adopt(
   saved: ml_collections.ConfigDict,
   slower: ml_collections.ConfigDict | None = None,
 ) -> ml_collections.ConfigDict:
-  """Returns a copy of a config with the values of `FIELDS` from another one.
+  """Returns a copy of a config with the values of `FIELDS` from a run.
 
   Args:
     config: the config, as in `choose`.
-    saved: the settings of a run, from which the values are taken.
-    slower: as in `choose`. It is used instead of `config` if `choose` has
-      chosen it for the run.
+    saved: the settings of the run.
+    slower: as in `choose`. If the run uses `slower`, a copy of `slower` is
+      returned.
   """
   values = config_lib.flatten(saved)
   chosen = {name: values[name] for name in FIELDS}
@@ -232,7 +233,7 @@ def _time_steps(setup: setup_lib.Setup) -> tuple[float, float]:
 
 
 def _time_evaluation(setup: setup_lib.Setup) -> float:
-  """Returns the seconds for ranking a split, the mean of valid and test."""
+  """Returns the mean of the seconds for ranking valid and test."""
   data = setup.task.data
   splits = [split for split in ('valid', 'test') if len(data.split(split))]
   if not splits:

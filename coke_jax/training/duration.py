@@ -27,16 +27,14 @@ class Duration:
     self._start = step, now
 
   def announcement(self, step: int, now: float) -> str | None:
-    """Returns a text, at most once, if the training will take long.
+    """Returns a text if the rest of the training takes at least `LONG_HOURS`.
+
+    Only the first call with a measured time of at least `_MEASURED_SECONDS` can
+    return a text. All other calls return None.
 
     Args:
       step: number of steps done.
       now: the time in seconds.
-
-    Returns:
-      The text. None if the rest of the training will take less than
-      `LONG_HOURS`, if the measured time is too short, or if a previous call has
-      decided.
     """
     if self._announced or self._start is None or step <= self._start[0]:
       return None

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# Compiled code delays Python's signal handlers. They are awaited for this time.
+# Compiled code delays Python's signal handlers. If a handler is delayed for
+# longer than this, the process ends.
 _PATIENCE_SECONDS = 5.0
 # If Python swallowed the exception of a signal, the signal is repeated after
 # this time.
@@ -56,7 +57,7 @@ def leave(status: int) -> NoReturn:
   """
   logging.shutdown()
   for stream in (sys.stdout, sys.stderr):
-    with contextlib.suppress(OSError, ValueError):  # It may be closed.
+    with contextlib.suppress(OSError, ValueError):  # A stream may be closed.
       stream.flush()
   os._exit(status)
 
@@ -94,15 +95,16 @@ class Watch:
     if threading.current_thread() is not threading.main_thread():
       return self
     # Python runs signal handlers between bytecode instructions. A compilation
-    # or a long computation is a single instruction, so a thread listens, too.
+    # or a long computation is a single instruction, so a thread also waits for
+    # signals.
     self._pipe, self._signalled = os.pipe()
     os.set_blocking(self._signalled, False)
     self._listener = threading.Thread(target=self._listen, daemon=True)
     self._wakeup = signal.set_wakeup_fd(
       self._signalled, warn_on_full_buffer=False
     )
-    # Python swallows exceptions in callbacks, such as those of the garbage
-    # collector. Then it calls `_swallowed`, which repeats the signal.
+    # Python swallows exceptions in some callbacks, for example of the garbage
+    # collector. Then Python calls `_swallowed`, which repeats the signal.
     self._hook, sys.unraisablehook = sys.unraisablehook, self._swallowed
     for number in SIGNALS:
       if signal.getsignal(number) is not signal.SIG_IGN:
@@ -162,7 +164,7 @@ class Watch:
 
   def _swallowed(self, unraisable: Any) -> None:
     if isinstance(unraisable.exc_value, Interruption):
-      os.write(self._signalled, bytes(1))  # A zero byte: see `_listen`.
+      os.write(self._signalled, bytes(1))  # `_listen` explains the zero byte.
     else:
       self._hook(unraisable)
 

@@ -66,7 +66,7 @@ class Trainer:
     self.progress = progress_lib.Progress()
     if config.train.tensorboard:
       writers.import_tensorboard()
-    # `run` sets these attributes. The files behind them are open only in `run`.
+    # `run` sets these attributes.
     self._state: train_state.TrainState
     self._checkpoints: checkpoints_lib.Checkpoints
     self._log: progress_log.TrainingLog
@@ -168,8 +168,8 @@ class Trainer:
       self._validate()
     saved_at = time.monotonic()
     agreement = agreement_lib.Agreement()
-    # The first call includes the compilation. Nothing can be saved before its
-    # end, so a signal ends the training immediately.
+    # The first call includes the compilation. Before the first call ends,
+    # nothing can be saved, so a signal ends the training immediately.
     first_call: contextlib.AbstractContextManager[None] = self._watch.at_once()
     before: dict[str, jax.Array] = {}
     while not progress.finished:
@@ -265,7 +265,7 @@ class Trainer:
   def _rank_valid(self) -> None:
     """Ranks the valid split, then updates `best_step` and `finished`.
 
-    If the valid split is empty, no step is the best, and the last one is used.
+    If the valid split is empty, `best_step` stays None.
     """
     progress, task = self.progress, self.setup.task
     progress.finished = progress.step >= self.setup.num_steps

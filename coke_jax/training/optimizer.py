@@ -1,7 +1,7 @@
 """Adam or Adagrad with a schedule, clipping and weight decay.
 
-The functions return the same object for equal arguments, because compiled train
-steps are cached by their optimizer.
+For equal arguments, the functions return the same object, so that the train
+step is not compiled again.
 """
 
 import functools
@@ -79,9 +79,6 @@ def make_optimizer(
       only).
     norm: computes the global norm of a gradient. Default: optax's function,
       which needs the whole gradient on every device.
-
-  Returns:
-    The optax transformation.
   """
   if name == 'adagrad':
     main = optax.chain(
@@ -109,7 +106,7 @@ def make_optimizer(
 def _clip(
   most: float, norm: Callable[[Any], jax.Array]
 ) -> optax.GradientTransformation:
-  """Does the same as `optax.clip_by_global_norm`, but with a given norm."""
+  """Clips like `optax.clip_by_global_norm`, with the norm from `norm`."""
 
   def clip(updates: Any, _: Any) -> Any:
     factor = jnp.minimum(1.0, most / norm(updates))

@@ -43,7 +43,7 @@ class TrainingLog:
       writers: receive every record. They are closed at the end of the context.
       bar: the progress bar, which is also one of the writers.
       schedule: the learning rate as a function of the step, counted from 0.
-      first_step: number of steps done before.
+      first_step: number of steps that are already done.
       num_steps: number of steps of the whole training.
       losses: the losses of earlier steps that are in no record yet.
       norms: the gradient norms of the same steps as `losses`.
@@ -78,7 +78,7 @@ class TrainingLog:
   def add_steps(
     self, metrics: dict[str, jax.Array], instances: Sequence[int]
   ) -> None:
-    """Adds the metrics of the N steps of one call.
+    """Adds the metrics of a call of the train step, which has done N steps.
 
     Waits for the device only in the first call, and in calls that update the
     loss in the progress bar.

@@ -7,7 +7,7 @@ entities are the candidates. Its parameters and optimizer state are taken from
 the full tables before the step, and put back after it. The result is the same,
 and the time does not depend on the number of entities.
 
-The small model is that of `model.small_vocabulary`.
+`model.small_vocabulary` builds the small model.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ import jax.numpy as jnp
 
 
 def take(tree: Any, candidates: jax.Array, num_entities: int) -> Any:
-  """Takes the parameters, or the optimizer state, of the small model.
+  """Takes the rows of the small model from parameters or an optimizer state.
 
   Args:
-    tree: parameters of `encoder.CoKE`, or an optimizer state. The names of its
-      leaves are those of the parameters.
+    tree: parameters of `encoder.CoKE`, or an optimizer state with the same
+      names of leaves.
     candidates: int32 [C].
     num_entities: V of the full model.
 
@@ -64,7 +64,7 @@ def put(tree: Any, small: Any, candidates: jax.Array, num_entities: int) -> Any:
 def _rows(
   path: Any, leaf: jax.Array, candidates: jax.Array, num_entities: int
 ) -> jax.Array | None:
-  """Returns the rows of a leaf that the small model has. None means all."""
+  """Returns which rows of a leaf the small model has. None means all rows."""
   name = getattr(path[-1], 'key', None) if path else None
   if name == 'entity_bias':
     return candidates

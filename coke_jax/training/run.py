@@ -39,7 +39,8 @@ def train_and_evaluate(
   before the folder is created.
 
   If there are several processes (see `hosts`), all of them must call this
-  function. Only process 0 uses `config`, `workdir` and `data`.
+  function. Processes other than 0 ignore `config` and `data`, and use `workdir`
+  only for checkpoints of shards.
 
   Args:
     config: the settings. If the folder contains a run, they must equal the
@@ -47,13 +48,13 @@ def train_and_evaluate(
     workdir: the path of the work folder.
     split: `train`, `valid` or `test`.
     minutes: the time for a new run. `budget.choose` chooses the values of the
-      fields `budget.FIELDS` that fit into this time. A run that continues keeps
-      its values. Default: 0, which means that the values of `config` are used.
+      fields `budget.FIELDS` that fit into this time. A continued run keeps its
+      values. Default: 0, which means that the values of `config` are used.
     slower: settings that are used instead of `config` if `minutes` is long
       enough for them, see `budget.choose`.
     data: the data set. Default: it is read from the files of `config.data`.
     data_files: the files from which `data` was read, by role, see
-      `source_files.of_parts`. Default: it was not read from files.
+      `source_files.of_parts`. Default: `data` was not read from files.
 
   Returns:
     The results of the split, which are also written to `results.json` (test) or
@@ -126,7 +127,8 @@ def evaluate(
   """Ranks a split with the best checkpoint of a work folder.
 
   If there are several processes (see `hosts`), all of them must call this
-  function. Only process 0 uses `config` and `workdir`.
+  function. Processes other than 0 ignore `config`, and use `workdir` only for
+  checkpoints of shards.
 
   Args:
     config: the settings of the run. `evaluate.batch_size` may differ.
@@ -224,12 +226,12 @@ def _data_of_run(
   data: arrays.DataSet | None,
   data_files: Mapping[str, pathlib.Path],
 ) -> arrays.DataSet:
-  """Reads the data of an existing run and checks that it can continue.
+  """Reads the data of an existing run and checks that the run can continue.
 
   Args:
     config: the settings, which must be those of the run.
     files: the work folder.
-    data: if it is given, it must equal the data of the run.
+    data: None, or data that must equal the data of the run.
     data_files: the files from which `data` was read, by role.
   """
   files.check_config(config)
@@ -244,7 +246,7 @@ def _data_of_run(
       raise workdir_lib.WorkdirError(
         f'{files.folder}: the run here was started with other data: expected '
         'the same labels and triples in the same order, and the same way to '
-        'read and split them (in Python: the same seed and other arguments). '
+        'read and split them (in Python: the same arguments, such as seed). '
         'Nothing was changed. To train on other data, choose another workdir'
       )
   if changed:

@@ -93,10 +93,7 @@ class Setup:
 
   @functools.cached_property
   def train_step(self) -> Callable[..., Any]:
-    """The step function on all local devices. See `train_step.make_train_step`.
-
-    It is built on first use.
-    """
+    """The step function, see `train_step.make_train_step`."""
     settings = self.config.train
     return train_step.make_train_step(
       self.model,
@@ -113,7 +110,7 @@ class Setup:
     )
 
   def calls(self, done: int) -> Iterator[list[batches.Batch]]:
-    """Yields the batches of each call of the train step in the current epoch.
+    """Yields the batches of each call of the train step until an epoch ends.
 
     A call has at most `train.steps_per_call` steps. If a record or a validation
     is due after a step, this step is the last of its call.
@@ -222,16 +219,13 @@ def build_training_set(
   vocabulary: vocabulary_lib.Vocabulary,
   walks: fresh_walks.FreshWalks | None = None,
 ) -> batches.TrainingSet:
-  """Builds the training set. `config.train.rows` states what its rows are.
+  """Builds the training set. `config.train.rows` states what a row is.
 
   Args:
     config: valid settings.
     queries: the training queries, each with a single answer.
     vocabulary: the labels of the data set.
     walks: the source of more queries for each epoch. Default: none.
-
-  Returns:
-    The training set.
 
   Raises:
     parallel.DeviceError: the devices cannot share a batch evenly.

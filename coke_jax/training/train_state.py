@@ -65,8 +65,8 @@ def init_placed(
 ) -> TrainState:
   """Creates the state of `init_state` on the devices.
 
-  If the vocabulary is cut, each device draws the embeddings of its own entities
-  and of no others.
+  If the vocabulary is cut, each device only draws the embeddings of its own
+  entities.
 
   Args:
     model: the encoder.
@@ -93,7 +93,7 @@ def init_placed(
 
   shapes = jax.eval_shape(lambda: init_state(model, transformation, seed))
   run = parallel.map_devices(create, result_axes=placement.axes(shapes))
-  # The content of the batch is not used. It has a row for each device.
+  # The batch has a row for each device. The content of the rows is not used.
   batch = parallel.own_devices().astype(np.int32)
   created: TrainState = run((), batch, parameters.params_key(seed))[0]
   return created

@@ -46,8 +46,8 @@ def make_train_step(
 ]:
   """Returns a function that runs several train steps on all local devices.
 
-  Equal arguments return the same function. So the step is not compiled again
-  for a training with another seed, or with other data of the same shapes.
+  For equal arguments, the result is the same function. So the step is not
+  compiled again for another seed, or for other data of the same shapes.
 
   One program runs any number of steps up to `steps_per_call`, so results do not
   depend on how steps are grouped into calls.
@@ -82,8 +82,8 @@ def make_train_step(
     `placement` and is donated. `steps` is a list of 1 to `steps_per_call`
     batches of one shape, from `batches.TrainingSet.epoch`. `metrics` contains
     `loss`, the mean loss of the answers of each batch, and `gradient_norm`, the
-    norm of its gradient. Both are float32 [steps_per_call], and only the first
-    len(steps) values are valid.
+    norm of the gradient of the minimised loss. Each metric is float32
+    [steps_per_call], and only the first len(steps) values are valid.
   """
   member = model.member if isinstance(model, ensemble.Ensemble) else model
   place = placement or placement_lib.make(model)

@@ -53,7 +53,7 @@ class ProgressBar:
     """Starts the bar.
 
     Args:
-      first_step: number of steps done before.
+      first_step: number of steps that are already done.
       num_steps: number of steps of the whole training.
     """
     interactive = sys.stderr is not None and sys.stderr.isatty()
@@ -74,9 +74,8 @@ class ProgressBar:
   def advance_after_compilation(self, steps: int) -> None:
     """Moves the bar forward, and starts to measure the time.
 
-    Before this call, the bar shows `compiling`. The time before this call
-    includes the compilation, so the estimates of the speed and of the remaining
-    time ignore it.
+    Before this call, the bar shows `compiling`. The estimates of the speed and
+    of the remaining time ignore the time before this call.
     """
     bar = self._bar
     if bar.disable:
@@ -116,8 +115,8 @@ class TensorBoard:
 
     Args:
       folder: the folder of the event files.
-      first_step: number of steps done before. TensorBoard hides the events of
-        later steps that were written before an interruption.
+      first_step: number of steps that are already done. TensorBoard hides
+        events of later steps, which were written before an interruption.
 
     Raises:
       config.ConfigError: tensorboardX is not installed.
