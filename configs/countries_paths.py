@@ -1,4 +1,4 @@
-"""Paths of one to three relations in the graph of the config countries.
+"""Paths of one to three relations in the countries graph.
 
 python -m coke_jax.main --config=configs/countries_paths.py
 

@@ -3,10 +3,10 @@
 python -m coke_jax.main --config=configs/example.py
 
 The model has 0.49 million parameters. It is trained on paths with one or two
-relations in the graph of countries.py, which ships with the package. On all
-paths of the test split, the mean quantile is .966 and hits@10 is .911. On heads
-and tails of paths with a single relation, MRR is .370, hits@1 .238 and hits@10
-.651 (seed 0). countries_paths.py trains a larger model on longer paths.
+relations in the countries graph. On all paths of the test split, the mean
+quantile is .966 and hits@10 is .911. For heads and tails of paths with one
+relation, MRR is .370, hits@1 .238 and hits@10 .651 (seed 0). countries_paths.py
+trains a larger model on longer paths.
 """
 
 import ml_collections

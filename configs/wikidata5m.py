@@ -2,10 +2,10 @@
 
 python -m coke_jax.main --config=configs/wikidata5m.py
 
-The paper does not use this graph. The settings are an untuned starting point:
-the recipe `recipes.factorization`, with vectors of 128 numbers. Time and
-metrics have not been measured. Use a GPU or TPU with at least 16 GB. The guide
-docs/guides/scaling.md explains how much memory a step needs.
+The paper does not use this graph. The settings are an untuned starting point,
+based on `recipes.factorization`. Time and metrics have not been measured. Use a
+GPU or TPU with at least 16 GB. The guide docs/guides/scaling.md explains how
+much memory a step needs.
 
 The archive (168 MB) is downloaded from a copy of the published files at
 https://huggingface.co/datasets/intfloat/wikidata5m.

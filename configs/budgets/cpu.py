@@ -7,7 +7,7 @@ it is PathQueryWN or PathQueryFB, followed by -k and the maximum number of
 relations in a training path (1 to 5), such as PathQueryWN-k3.
 
 The learning rate is higher than in the paper because the trainings are short.
-Dropout and smoothing are weaker because a few epochs of a small model underfit.
+Dropout and smoothing are weaker because small models underfit in a few epochs.
 None of the settings was tuned on a test split.
 """
 
@@ -19,7 +19,7 @@ import ml_collections
 # For each data set, the number of epochs, and the number of epochs between two
 # validations. An epoch has 276,399 rows for FB15k (2 minutes), 171,476 rows for
 # WN18 and 103,620 rows for WN18RR. A row of WN18 or WN18RR takes about twice as
-# long as one of FB15k, because most of the time is spent on the product with
+# long as a row of FB15k, because most of the time is spent on the product with
 # 40,943 entities.
 _EPOCHS = {'FB15k': (16, 4), 'WN18': (16, 4), 'WN18RR': (26, 5)}
 # The number of epochs for each maximum number of relations, 1 to 5. All models

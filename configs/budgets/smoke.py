@@ -1,10 +1,10 @@
-"""A tiny model of the countries graph, in place of each model of the paper.
+"""A tiny model with which the scripts for the paper's tables can be tested.
 
 python -m coke_jax.main --config=configs/budgets/smoke.py:FB15k
 
-A training takes seconds and shows that the scripts run. The metrics mean
-nothing. The text after the colon is the same as for configs/budgets/cpu.py.
-Models of path queries are trained on paths that are sampled from the graph.
+A training on the countries graph takes seconds. The metrics mean nothing. The
+text after the colon is the same as for configs/budgets/cpu.py. Models of path
+queries are trained on paths that are sampled from the graph.
 """
 
 import ml_collections
