@@ -159,7 +159,8 @@ def error_classes() -> str:
     '# Errors',
     'Every error that input, settings, files or devices can cause is a '
     '`CokeError`. Its message names the place, the value and what was '
-    'expected. The command line prints it and exits with status 1. In Python:',
+    'expected. The command line prints the message and exits with status 1. In '
+    'Python:',
     "```python\ntry:\n  model = coke_jax.load('runs/countries')\n"
     'except coke_jax.CokeError as error:\n  print(error)\n```',
     '::: coke_jax.CokeError\n    options:\n      heading_level: 2',
