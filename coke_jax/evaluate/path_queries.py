@@ -82,7 +82,7 @@ class PathQueries:
     Args:
       ranker: ranks the answers of queries.
       params: parameters on the devices, see `shards.placement`.
-      split: `valid` or `test`.
+      split: `train`, `valid` or `test`.
       choosing: whether the results are used to choose the best checkpoint. If
         not, the paths with a single relation are also evaluated as triples,
         with the metrics of link prediction.
@@ -121,7 +121,7 @@ class PathQueries:
     Args:
       ranker: ranks the answers of queries.
       params: parameters on the devices, see `shards.placement`.
-      split: `valid` or `test`.
+      split: `train`, `valid` or `test`.
       progress: label of the progress bar. Default: no bar.
 
     Returns:
@@ -166,7 +166,7 @@ class PathQueries:
 
     Args:
       ranks: the ranks of the split's N targets.
-      split: `valid` or `test`.
+      split: `train`, `valid` or `test`.
 
     Returns:
       A dictionary of:

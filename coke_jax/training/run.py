@@ -101,8 +101,8 @@ def train_and_evaluate(
     if minutes and not hosts.broadcast(exists):
       if hosts.is_main():
         print('measuring the time of steps and rankings', flush=True)
-      if hosts.broadcast(slower is not None):
-        slower = shared_input.share_config(slower)
+      has_slower = hosts.broadcast(slower is not None)
+      slower = shared_input.share_config(slower) if has_slower else None
       choice = budget.choose(
         config,
         tasks.make_task(config, data),
