@@ -58,7 +58,7 @@ TRIPLES = st.lists(st.tuples(LABELS, LABELS, LABELS), min_size=1, max_size=12)
 
 
 def read(data, **changes):
-  """Returns the triples of a source as labels, and its log."""
+  """Reads a source. Returns the labels of its triples, and the log."""
   entities, relations = text_files.LabelIndex(), text_files.LabelIndex()
   chosen = options.Options(**changes)
   source = readers.open_source(data, chosen)
@@ -133,7 +133,7 @@ def test_csv(folder, triples, delimiter, quote, end, quoting, mark):
 def test_tsv_is_split_at_the_delimiter_only(folder, triples, delimiter):
   lines = [delimiter.join(triple) for triple in triples]
   fields = [line.split(delimiter) for line in lines]
-  # A label that ends with a part of the delimiter would be split elsewhere.
+  # The label 'a|' is left out: 'a|||b' is split into 'a' and '|b'.
   hypothesis.assume([tuple(row) for row in fields] == triples)
   path = write(folder, 'a.tsv', '\n'.join(lines))
   labels, log = read(path, delimiter=delimiter, header='no')
@@ -160,7 +160,7 @@ def test_a_quoted_label_may_have_a_line_break(folder):
     ('OBJECT,Predicate,subject', ()),
     ('t,r,h', ()),
     ('x,y,z', ('z', 'y', 'x')),
-    ('3,2,1', ('3', '2', '1')),  # These are positions unless header is 'yes'.
+    ('3,2,1', ('3', '2', '1')),  # Names only if header is 'yes'.
   ],
 )
 def test_columns_by_name(folder, header, columns):
@@ -395,7 +395,7 @@ def test_advice_about_labels_names_a_command_that_works(tmp_path):
 
 
 def test_positions_beside_names_that_are_numbers(tmp_path):
-  """Data frames without names are written with the names 0, 1, 2."""
+  """Data frames without column names are written with the names 0, 1, 2."""
   path = tmp_path / 'a.csv'
   path.write_text('0,1,2\na,b,r\nc,a,r\n')
   relations = {

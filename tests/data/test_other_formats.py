@@ -1,4 +1,4 @@
-"""Tests the readers of data in memory, Parquet, RDF and OpenKE."""
+"""Tests the readers of Parquet, RDF, OpenKE and data in memory."""
 
 import collections
 

@@ -1,6 +1,7 @@
-"""Tests that small imitations of public files can be read and trained on.
+"""Tests of small imitations of public files.
 
-For imitations that cannot be read, tests that the error states what to do.
+Models are trained on the files in READABLE. For the files in UNREADABLE, errors
+state what to do.
 """
 
 import gzip
@@ -26,9 +27,8 @@ FACTS = (
 def lines(pattern, facts=FACTS, header=''):
   """Returns the header, and the pattern filled in for each fact.
 
-  In the pattern, `{h}`, `{r}` and `{t}` are the labels of a fact, and `{i}` is
-  its number from 0. `{q}` is its head between doubled quotes, as they are
-  written inside a quoted field of CSV.
+  In the pattern, `{h}`, `{r}` and `{t}` are the labels of a fact. `{i}` is the
+  number of the fact from 0. `{q}` is the head in doubled quotes: `""Lisbon""`.
   """
   return header + ''.join(
     pattern.format(h=head, r=relation, t=tail, i=number, q=f'""{head}""') + '\n'
@@ -54,7 +54,7 @@ OPENKE = {
   'test2id.txt': '0\n',
 }
 # For each name: the files, the path of the source, the options, and the
-# prefixes of entities and of relations.
+# prefixes of entity labels and of relation labels.
 READABLE = {
   'N-Triples': (
     {
@@ -74,7 +74,7 @@ READABLE = {
     ('http://example.org/', 'http://example.org/'),
   ),
   'OpenKE': (OPENKE, '.', {}, ('', '')),
-  'tabs, in files of splits, as WN18': (
+  'WN18: files of splits': (
     {
       'train.txt': lines(TABS, FACTS),
       'valid.txt': 'France\tborders\tSpain\n',
@@ -84,7 +84,7 @@ READABLE = {
     {},
     ('', ''),
   ),
-  'labels beside dictionaries of ids, as DGL-KE': (
+  'DGL-KE: labels beside dictionaries of ids': (
     {
       'entities.dict': '0\tLisbon\n1\tPortugal\n',
       'relations.dict': '0\tcapital_of\n1\tborders\n',
@@ -94,7 +94,7 @@ READABLE = {
     {},
     ('', ''),
   ),
-  'quoted CSV with a header, as a query service of Wikidata': (
+  'Wikidata: quoted CSV with a header': (
     {
       'query.csv': lines(
         '"{h}","{q}, a ""label""",{r},"{t}"',
@@ -114,7 +114,7 @@ READABLE = {
     {'delimiter': ';', 'columns': ['City', 'Is', 'Land']},
     ('', ''),
   ),
-  'CSV of relationships, as Neo4j': (
+  'Neo4j: CSV of relationships': (
     {
       'edges.csv': lines(
         '{h},{t},{r},199{i}', header=':START_ID,:END_ID,:TYPE,since:int\n'
@@ -124,7 +124,7 @@ READABLE = {
     {},
     ('', ''),
   ),
-  'weighted TSV, as NELL': (
+  'NELL: weighted TSV': (
     {
       'beliefs.csv': lines(
         'concept:{h}\tconcept:{r}\tconcept:{t}\t{i}\t0.9{i}\tsome "text',
@@ -136,7 +136,7 @@ READABLE = {
     {'format': 'tsv', 'weight': 'Probability', 'min_weight': 0.9},
     ('concept:', 'concept:'),
   ),
-  'TSV with a column of JSON, as ConceptNet': (
+  'ConceptNet: TSV with a column of JSON': (
     {
       'assertions.csv.gz': gzip.compress(
         lines(
@@ -149,7 +149,7 @@ READABLE = {
     {'format': 'tsv', 'columns': [3, 2, 4]},
     ('/c/en/', '/r/'),
   ),
-  'TSV with ids of edges, as KGTK': (
+  'KGTK: TSV with ids of edges': (
     {
       'graph.tsv': lines(
         'E{i}\t{h}\t{r}\t{t}', header='id\tnode1\tlabel\tnode2\n'
@@ -159,13 +159,13 @@ READABLE = {
     {},
     ('', ''),
   ),
-  'edges of Cytoscape, as Hetionet': (
+  'Hetionet: edges of Cytoscape': (
     {'edges.sif': lines(TABS, header='source\tmetaedge\ttarget\n')},
     'edges.sif',
     {'format': 'tsv'},
     ('', ''),
   ),
-  'wide CSV with the relation first, as PrimeKG': (
+  'PrimeKG: wide CSV with the relation first': (
     {
       'kg.csv': lines(
         '{r},{r},{i},"{h}",{i},"{t}"',
@@ -196,7 +196,7 @@ UNREADABLE = {
     ['no file of train', 'wordnet-mlj12-train.txt'],
   ),
   'ConceptNet without options': (
-    READABLE['TSV with a column of JSON, as ConceptNet'][0],
+    READABLE['ConceptNet: TSV with a column of JSON'][0],
     'assertions.csv.gz',
     ['--column-delimiter='],
   ),
@@ -206,7 +206,7 @@ UNREADABLE = {
     ["'<Lisbon>'", '5 columns', '--columns='],
   ),
   'PrimeKG without options': (
-    READABLE['wide CSV with the relation first, as PrimeKG'][0],
+    READABLE['PrimeKG: wide CSV with the relation first'][0],
     'kg.csv',
     ["'x_name'", '--columns='],
   ),
@@ -215,7 +215,7 @@ UNREADABLE = {
     'train.del',
     ['--input-format=tsv'],
   ),
-  'columns of edges of OGB': (
+  'edges of OGB': (
     {'edge.csv.gz': gzip.compress(b'0,1\n1,2\n')},
     'edge.csv.gz',
     ["'0,1'", 'at least 3 fields'],
