@@ -27,7 +27,7 @@ def make_set(data, *, invert=True, **train):
 
 
 def edges_of(data):
-  """Returns the training edges in both directions, as (head, tokens, tail)."""
+  """Returns the training edges in both directions, as (head, token, tail)."""
   first = data.vocabulary.num_entities
   found = set()
   for head, relation, tail in data.train.single_edges().tolist():
@@ -37,7 +37,7 @@ def edges_of(data):
 
 
 def reached(edges, source, steps):
-  """Returns the entities at the end of a path, by brute force."""
+  """Returns the entities that the steps reach from the source."""
   here = {source}
   for step in steps:
     here = {t for h, r, t in edges if h in here and r == step}
@@ -73,7 +73,7 @@ def test_walks_follow_training_edges(invert):
     assert masked[tails:, 0].all()
     for source, steps, target in walks_of(batch, data):
       assert target in reached(edges, source, steps)
-  # 50 walks of 3 lengths need 3 batches of each length.
+  # 50 walks are rounded up to 72, which are 3 batches of each length.
   assert sorted(lengths) == [2] * 3 + [3] * 3 + [4] * 3
 
 
@@ -142,7 +142,7 @@ def test_several_processes_share_the_walks():
 
 
 def without_inverses(data):
-  """Returns the same paths, but without the inverses of their relations."""
+  """Returns a copy in which no relation has an inverse."""
   return paths.PathData(
     data.name,
     data.vocabulary,

@@ -11,9 +11,8 @@ from coke_jax.data import vocabulary as vocabulary_lib
 
 LAYOUT = triple_files.TripleFormat()
 
-# For each data set: the number of entities; the number of relations; the
-# numbers of lines of train, valid and test; and the numbers of valid and of
-# test triples with an entity that is not in train.
+# For each data set: entities, relations, lines of each split, and triples of
+# valid and of test with an entity that is not in train.
 PUBLISHED = {
   'FB15k': (14_951, 1_345, (483_142, 50_000, 59_071), (0, 0)),
   'WN18': (40_943, 18, (141_442, 5_000, 5_000), (0, 0)),
@@ -28,7 +27,7 @@ PUBLISHED = {
   'CoDEx-S': (2_034, 42, (32_888, 1_827, 1_828), (0, 0)),
   'CoDEx-M': (17_050, 51, (185_584, 10_310, 10_311), (0, 0)),
 }
-# The number of entities that are in no training triple, where it is not 0.
+# Entities that are in no training triple. All other data sets have none.
 UNSEEN_ENTITIES = {'FB15k-237': 36, 'WN18RR': 384}
 
 
@@ -57,7 +56,7 @@ def example(tmp_path):
 
 
 def test_a_large_graph_is_read_from_the_cache(tmp_path, example, monkeypatch):
-  """In this test, every graph is large enough for the cache."""
+  """With min_bytes=0, every graph is large enough for the cache."""
 
   def read():
     return graph_cache.read_graph_cached(

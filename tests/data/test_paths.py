@@ -57,7 +57,7 @@ def test_reading_gives_the_lines_in_their_order(tmp_path):
   ]
   assert as_labels(data, 'valid') == [('c', ('**s',), 'b'), ('d', ('r',), 'a')]
   assert data.train.relations.tolist() == [[2, -1, -1], [0, 3, -1], [2, 3, 1]]
-  assert data.test.relations.shape == (1, 3)  # All splits have one width.
+  assert data.test.relations.shape == (1, 3)  # As wide as train.
   assert data.train.source.dtype == data.train.relations.dtype == np.int32
   assert data.train.length.tolist() == [1, 2, 3]
   assert data.train.last_relation.tolist() == [2, 3, 1]
@@ -283,7 +283,7 @@ def as_set(rows, width):
 )
 @settings(deadline=None)
 def test_keys_are_equal_where_paths_are(rows, cut, far):
-  # With `far` = 2**30, keys of ids that are not renumbered would overflow.
+  # With `far` = 2**30, keys would overflow if they were not renumbered.
   rows = [(s + far, [r + far for r in steps], t) for s, steps, t in rows]
   sets = [as_set(rows[:cut], 3), as_set(rows[cut:], 3)]
   keys = np.concatenate(paths.path_keys(sets)).tolist()
@@ -447,8 +447,8 @@ def link_all_but_train(folder, target):
 
 def test_counts_of_wordnet(benchmark_folder, tmp_path):
   folder, expected = benchmark_folder('PathQueryWN'), WORDNET
-  # Reading only the single edges of train is faster. They contain all entities
-  # of train, because paths consist of such edges.
+  # To save time, only the single edges of train are read. Longer paths consist
+  # of single edges, so all entities of train are read.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   assert text.count(b'\n') == expected['train_paths']
   single = [line for line in text.splitlines() if b',' not in line]

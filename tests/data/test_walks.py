@@ -1,4 +1,4 @@
-"""Tests the distributions of sampled walks, and the written files of paths."""
+"""Tests the distributions of sampled walks, and the writing of path files."""
 
 import collections
 import lzma
