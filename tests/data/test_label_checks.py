@@ -145,7 +145,7 @@ def test_every_way_to_read_data_gives_each_warning_once(tmp_path, caplog, kind):
 
 @pytest.mark.parametrize('name', ['a.csv', 'a.tsv', 'train2id.txt'])
 def test_line_ends_of_other_formats(tmp_path, caplog, name):
-  """A line break inside quotes is no line end, and a cache keeps the counts."""
+  """Counts of line ends ignore breaks inside quotes, and are cached."""
   text = 'a,r,b,x\r\nc,r,a,"y\ny"\r\nc,r,b,z'
   options = formats_options.Options(columns=('1', '2', '3'))
   if name == 'a.tsv':

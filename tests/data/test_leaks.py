@@ -37,10 +37,10 @@ def brute_force(graph, threshold, min_shared):
   """Finds the leaks of a graph, and the triples that they give away.
 
   Returns:
-    Two dictionaries. The keys of the first one are (kind, relation, other). Its
-    values are the number of shared pairs, the overlap, and a dict from each
-    split to its number of given-away triples. The second one contains, for each
-    kind and split, the row numbers of the given-away triples.
+    A dict from (kind, relation, other) to (shared, overlap, given_away), as in
+      `leaks.RelationLeak`.
+    A nested dict. Item [kind][split] is the set of the rows of the triples that
+      are given away.
   """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS

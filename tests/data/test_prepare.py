@@ -79,7 +79,7 @@ def folder(tmp_path_factory):
 
 
 def prepare_command(**changes):
-  """Runs the command with default flags, except those in `changes`."""
+  """Runs `coke prepare`. Flags that `changes` lacks have their defaults."""
   defaults = {
     flag.name: flag.default for flag in flags.TABLE if 'prepare' in flag.modes
   }
@@ -312,7 +312,7 @@ def test_links_in_the_folder_stay(tmp_path):
 
 
 def test_a_failed_write_leaves_no_mixture(tmp_path, monkeypatch):
-  """After a failed write, all files are as they were before it."""
+  """After a failed write, all files are unchanged."""
   coke_jax.prepare(ring(), tmp_path)
   monkeypatch.setattr(prepared_files, 'to_text', lambda report: 1 / 0)
   with pytest.raises(ZeroDivisionError):
@@ -412,7 +412,7 @@ def test_published_counts_of_given_away_triples(name, linked, given_away):
 
 
 def test_a_large_file_is_read_from_the_cache(tmp_path, monkeypatch):
-  """In this test, every file is large enough for the cache."""
+  """With min_bytes=0, every file is large enough for the cache."""
   facts = tmp_path / 'facts.tsv'
   facts.write_text('head\trelation\ttail\n"a"\tr\tb\nb\tr\tc\nb\tr\tc\n')
   options = options_lib.Options()

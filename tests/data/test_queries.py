@@ -195,7 +195,6 @@ def test_known_answers_of_triples(rows, known):
 
 
 def test_answers_of_a_hub_are_stored_once():
-  """Memory does not grow with the number of lines times answers."""
   degree, lines = 2_000, 1_000
   vocabulary = small.labels(degree + 1, 2)
   facts = np.zeros((degree, 3), np.int32)
@@ -208,7 +207,7 @@ def test_answers_of_a_hub_are_stored_once():
   tracemalloc.stop()
   assert sets.sizes.tolist() == [degree] * lines
   assert sets.indices.tolist() == facts[:, 0].tolist()
-  # All answers of all lines would take 4 * degree * lines bytes.
+  # A copy of the answers for each query would take 4 * degree * lines bytes.
   assert peak < 100 * (degree + lines)
 
 
@@ -222,7 +221,7 @@ def test_answers_of_a_hub_are_stored_once():
   factor=st.sampled_from([1, 2**30]),
 )
 def test_row_finder(rows, others, factor):
-  """If the numbers are large, the columns do not fit into one integer key."""
+  """With `factor` = 2**30, the columns do not fit into one integer key."""
   finder = grouping.RowFinder(np.array(rows) * factor)
   places = {row: place for place, row in enumerate(sorted(set(rows)))}
   assert finder.group.tolist() == [places[row] for row in rows]

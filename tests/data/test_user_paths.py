@@ -1,4 +1,4 @@
-"""Tests the expansion of the home folder, and errors for impossible paths."""
+"""Tests that `~` is expanded, and that impossible paths are errors."""
 
 import os
 import pathlib
@@ -49,7 +49,7 @@ def test_arguments_that_are_no_path(path):
 
 
 def test_bytes_that_are_not_text_are_accepted():
-  """Python represents such a byte of a file name by half of a character."""
+  r"""Python decodes the byte 0xff of a file name to '\udcff'."""
   path = os.fsdecode(b'a\xff')
   assert user_paths.expand(path) == pathlib.Path(path)
 
