@@ -30,7 +30,7 @@ def coke(num_entities, width):
 
 
 def random_queries(num_entities, count, seed):
-  """Returns tail queries, each with one answer to rank, and all answers."""
+  """Returns tail queries with one gold answer each, and the known answers."""
   generator = np.random.default_rng(seed)
   tokens = np.stack(
     [

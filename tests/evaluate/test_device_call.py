@@ -11,13 +11,13 @@ DEVICES = parallel.num_devices()
 
 
 def double(params, batch):
-  """Computes twice the rows, and the row sums plus a parameter."""
+  """Returns each row times 2, and the row sums plus a parameter."""
   total = batch['x'].sum(axis=1) + params[0][0]
   return {'double': 2 * batch['x'], 'total': total}, jnp.isfinite(total)
 
 
 def params():
-  """Returns three arrays, because `map_devices` has a known issue with one."""
+  """Returns three arrays. A single array has a known issue in `map_devices`."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

@@ -69,9 +69,9 @@ def edges_of(*sets):
 
 
 def quantile(edges, path, scores):
-  """Returns the quantile of a path's target, or None without negatives.
+  """Returns (quantile of a path's target, whether its rank is at most 10).
 
-  After the quantile, also returns whether the target has rank 10 or better.
+  If the target has no negatives, returns None.
   """
   source, relations, target = path
   reached = {source}
