@@ -73,7 +73,7 @@ def test_walks_follow_training_edges(invert):
     assert masked[tails:, 0].all()
     for source, steps, target in walks_of(batch, data):
       assert target in reached(edges, source, steps)
-  # 50 walks are rounded up to 72, which are 3 batches of each length.
+  # 50 walks are rounded up to 72: 3 batches of 8 walks for each length.
   assert sorted(lengths) == [2] * 3 + [3] * 3 + [4] * 3
 
 

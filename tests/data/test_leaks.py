@@ -39,8 +39,8 @@ def brute_force(graph, threshold, min_shared):
   Returns:
     A dict from (kind, relation, other) to (shared, overlap, given_away), as in
       `leaks.RelationLeak`.
-    A nested dict. Item [kind][split] is the set of the rows of the triples that
-      are given away.
+    A nested dict. Item [kind][split] is the set of the row numbers of the
+      given-away triples.
   """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS

@@ -79,7 +79,7 @@ def folder(tmp_path_factory):
 
 
 def prepare_command(**changes):
-  """Runs `coke prepare`. Flags that `changes` lacks have their defaults."""
+  """Runs `coke prepare` with `changes`, and defaults for all other flags."""
   defaults = {
     flag.name: flag.default for flag in flags.TABLE if 'prepare' in flag.modes
   }

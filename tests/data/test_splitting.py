@@ -82,7 +82,7 @@ def test_shares_are_reached_and_seeds_differ():
 
 
 def test_every_triple_is_equally_likely_in_test():
-  """Each entity has 19 triples, so no single triple must be in train."""
+  """Each entity has 19 triples, so train needs no specific triple."""
   entities = np.arange(20)
   triples = np.array([(h, 0, t) for h in entities for t in entities if h < t])
   counts = np.zeros(len(triples))

@@ -17,7 +17,7 @@ def double(params, batch):
 
 
 def params():
-  """Returns three arrays. A single array has a known issue in `map_devices`."""
+  """Returns three arrays: `map_devices` has a known issue with a single array."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

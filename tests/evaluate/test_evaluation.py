@@ -2,7 +2,7 @@
 
 Ranks can be compared exactly only if the last bits of a score do not depend on
 the shape of the batch. The scores of `TableModel` are exact sums of small
-integers. If the prediction layer norm of CoKE has scale 0, its scores are the
+integers. If the prediction layer norm has scale 0, the scores of CoKE are the
 entity biases. With other parameters of CoKE, tests allow for rounding.
 """
 
