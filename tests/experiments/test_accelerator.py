@@ -1,4 +1,4 @@
-"""Tests of the script for accelerators, with a tiny model on a CPU."""
+"""Tests the script for accelerators with a tiny model on a CPU."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_the_smoke_mode_writes_all_results(tmp_path):
     assert 'model/config.json' in model.getnames()
 
 
-def test_without_an_accelerator_it_is_an_error(tmp_path):
+def test_no_accelerator_is_an_error(tmp_path):
   if jax.default_backend() != 'cpu':
     pytest.skip('there is an accelerator')
   with pytest.raises(SystemExit, match='no GPU or TPU found'):

@@ -1,4 +1,4 @@
-"""Tests that the benchmarks run, compare equal models and report correctly."""
+"""Tests the scripts that measure speed."""
 
 import dataclasses
 import importlib
@@ -69,11 +69,7 @@ def tiny_setting(**changes):
 
 
 def tiny_task(paths):
-  """Returns a config and a task.
-
-  The task is for paths of 1 and 2 relations if `paths` is true, else for
-  triples.
-  """
+  """Returns a config and a task: paths of up to 2 relations, or triples."""
   setting = tiny_setting()
   config = data_sets.make_config(setting)
   if not paths:
@@ -119,7 +115,7 @@ def test_everything_is_measured(tmp_path):
   assert path.with_suffix('.md').read_text(encoding='utf-8') in done.stdout
 
 
-def test_smoke_results_are_not_kept_among_the_others(capsys):
+def test_smoke_needs_an_output_folder(capsys):
   with pytest.raises(SystemExit, match='2'):
     benchmark.main(['--smoke'])
   assert '--smoke needs --out' in capsys.readouterr().err
@@ -212,8 +208,7 @@ def test_numbers_of_a_table():
   }
   text = report.render(results)
   assert 'large products 1,000 GFLOP/s in float32' in text
-  # `torch` takes 4, 8 and 6 times as long as `query`. The row of `query` shows
-  # the medians of these numbers and of 2, 4 and 2.
+  # `torch` takes 4, 8 and 6 times as long as `query`. The median is 6.
   assert '| 6.00 | 2.00 |' in text
   assert 'failed: out of memory' in text
 
@@ -356,9 +351,9 @@ def to_torch(params, torch):
 
 @pytest.fixture
 def both():
-  """Returns a config, a CoKE, its parameters, and a training of PyTorch.
+  """Returns a config, a CoKE, its parameters, and a PyTorch training.
 
-  The training starts from the same parameters.
+  The PyTorch model has the same parameters.
   """
   torch = pytest.importorskip('torch')
   from experiments.benchmarks import torch_steps
@@ -405,7 +400,7 @@ def test_both_models_are_equal(both):
 
 
 def test_both_trainings_are_equal(both):
-  """Both frameworks have the same losses, step by step."""
+  """Compares the losses of eight steps."""
   config, coke, params, theirs = both
   transformation, _ = setup_lib.build_optimizer(
     config, round(2 * theirs.training_set.steps_per_epoch)
@@ -428,7 +423,7 @@ def test_both_trainings_are_equal(both):
     losses.append((metrics['loss'].item(), theirs.last_loss.item()))
   ours, torch_losses = np.array(losses).T
   np.testing.assert_allclose(ours, torch_losses, rtol=1e-4)
-  assert ours[-1] < ours[0] - 0.05  # The loss decreases.
+  assert ours[-1] < ours[0] - 0.05
 
 
 def test_the_schedules_are_equal():
@@ -523,7 +518,7 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
   assert watch.step_seconds == {3: 1, 4: 1}
   # The steps are rounded up to one call of 8 steps.
   assert watch.round_steps(seconds=5) == {3: 8, 4: 8}
-  # They are not rounded up to 16, because 2 x 16 steps take more than 30 s.
+  # Rounding up to 2 x 16 steps would take 32 s. It stops at 30 s.
   assert watch.round_steps(seconds=20) == {3: 15, 4: 15}
   assert watch.round_steps(seconds=5, least=69) == {3: 35, 4: 35}
   measured = watch.measure({3: 2, 4: 3})
@@ -532,7 +527,7 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
 
 
 class FakeWorker:
-  """Replaces a process. A step takes as many seconds as the label states."""
+  """Simulates a process. The label is the number of seconds of a step."""
 
   def __init__(self, setting):
     self._seconds = float(setting.label)
@@ -586,7 +581,7 @@ def test_a_profile_adds_up_the_time_of_a_step():
     ('jvp(CoKE)/blocks_0/attention/bqah,bkah->bqka/dot_general', 'attention'),
     ('jvp(CoKE)/blocks_0/attention/output/dot_general', 'products of blocks'),
     ('jvp(CoKE)/CoKE.entity_logits/dot_general', 'products with entities'),
-    # The gradient is multiplied with the transposed entities.
+    # The gradient needs the transposed entity embeddings.
     (
       'transpose(jvp(CoKE))/CoKE.entity_logits/transpose',
       'products with entities',

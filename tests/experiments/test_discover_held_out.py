@@ -1,4 +1,4 @@
-"""Compares the shares of `experiments.discover_held_out` with a loop."""
+"""Compares `experiments.discover_held_out` with plain loops."""
 
 import numpy as np
 import pytest

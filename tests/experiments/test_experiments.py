@@ -1,4 +1,4 @@
-"""Tests of the scripts for the paper's tables, at the smoke budget."""
+"""Tests the scripts for the paper's tables."""
 
 import fcntl
 import importlib
@@ -167,7 +167,7 @@ def test_an_unfinished_model_is_not_taken_for_finished(smoke, tmp_path):
   assert not all_.is_complete(script, asked, entry)
 
 
-def test_maps_without_a_model_are_kept_if_it_is_not_selected(
+def test_maps_are_kept_if_their_data_set_is_not_selected(
   smoke, tmp_path, capsys
 ):
   maps = importlib.import_module('experiments.paper.contextual_maps')
@@ -212,7 +212,7 @@ def test_records_of_other_settings_are_left_out(smoke, capsys):
   assert 'other settings: model.num_layers' in capsys.readouterr().out
 
 
-def test_fields_added_after_a_record_have_their_default_there(smoke, tmp_path):
+def test_fields_missing_in_a_record_have_their_default(smoke, tmp_path):
   run = settings.make_run('FB15k', budget='smoke')
   record = runs.load_record(run, smoke)
   del record['config']['train.n3_penalty']

@@ -38,8 +38,8 @@ def test_parts_without_training(folder):
   results = {}
   for part in ('parse', 'load', 'filter'):
     results[part] = large_graph.run_part(part, folder, 1, 8)
-  # The hub has 800 facts, of which about 780 are lines of train. If each line
-  # had its own list of answers, the lists would take 800 x 780 x 4 bytes.
+  # About 780 of the 800 facts of the hub are in train. With a list of answers
+  # for each of the 780 facts, the lists would take 800 x 780 x 4 bytes.
   (size,) = results['filter']['bytes'].values()
   assert size < 2 * 800 * 780
   table = large_graph.table({str(ENTITIES): results})
@@ -76,12 +76,12 @@ def test_larger_models_take_more_memory_and_time():
   machine, several = scaling.MACHINES[:2]
   one = scaling.Shape(5_000_000, 64, 512)
   assert one.in_chunks(machine)
-  # Two chunks of 64 MiB replace the logits, which would take 10 GB.
+  # Two chunks of 64 MiB are in memory instead of two copies of the logits.
   state = 20 * one.parameters(machine)
   assert scaling.memory(one, machine) == state + 2**27
   few = dataclasses.replace(one, candidates=1000, adagrad=True)
   # A parameter and its sum of Adagrad take 8 bytes. The gradient and the logits
-  # of the candidates take little.
+  # of the candidates take less than 2 %.
   assert scaling.memory(few, machine) == pytest.approx(
     8 * one.parameters(machine), rel=0.02
   )

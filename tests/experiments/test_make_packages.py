@@ -1,4 +1,4 @@
-"""Reads a small package index."""
+"""Tests the triples of a small package index."""
 
 import csv
 import sys
@@ -45,7 +45,7 @@ def test_read():
 
 
 def test_core():
-  # Without d, c has only one triple. Without c, b has only two.
+  # d has one triple. Without d, c has one triple. Without c, b has two.
   triples = {
     *(('a', relation, 'b') for relation in 'xy'),
     ('c', 'x', 'b'),

@@ -1,4 +1,4 @@
-"""Tests of the search over settings: combinations, ranking, errors."""
+"""Tests the search over settings."""
 
 import json
 import pathlib
@@ -90,8 +90,8 @@ def test_the_best_validation_is_reported(data, tmp_path, capsys, monkeypatch):
 def trainings(monkeypatch):
   """Replaces trainings by a formula.
 
-  Returns the list of the settings of all trainings, and a function. Calling the
-  function with n interrupts the n-th training.
+  Returns the list of the settings of all trainings, and `interrupt_at`.
+  `interrupt_at(5)` interrupts the fifth training.
   """
   made = []
 
