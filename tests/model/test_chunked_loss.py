@@ -1,4 +1,4 @@
-"""Compares the loss in chunks of the vocabulary with the usual loss."""
+"""Compares `chunked_loss` with `loss`."""
 
 import jax
 import jax.numpy as jnp

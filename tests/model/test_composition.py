@@ -205,7 +205,7 @@ def test_dropout_has_a_rate_of_its_own_at_input_and_output():
     assert np.abs(logits(True, **changes) - plain).max() > 0.01
 
 
-def test_the_factor_on_embeddings_is_a_learning_rate_of_their_own():
+def test_the_factor_multiplies_the_learning_rate_of_embeddings():
   params = {
     'element_embedding': jnp.ones(3),
     'entity_bias': jnp.ones(2),
@@ -344,7 +344,7 @@ def test_a_trained_model_is_exported_and_loaded(tmp_path):
 
 
 def test_instances_and_queries_have_the_same_gradient():
-  """Without dropout, all instances together have the loss of all queries."""
+  """Sums the losses of all instances and of all queries, without dropout."""
   data = small.random_graph(repeats=False)
   made = queries.from_triples(data.train, data.vocabulary)
   model = small.coke(
@@ -387,7 +387,7 @@ def test_instances_and_queries_have_the_same_gradient():
     ('train.candidates', -1),
     ('train.n3_penalty', -0.1),
     ('train.dura_penalty', -0.1),
-    ('train.dura_penalty', 0.1),  # There is no composition.
+    ('train.dura_penalty', 0.1),  # This needs a composition.
     ('train.rare_answer_weight', 0.0),
     ('train.rare_answer_weight', 1.5),
     ('train.optimizer', 'sgd'),

@@ -30,7 +30,7 @@ def of_member(tree, index):
 
 
 def call_members(model, params, *arguments, **options):
-  """Returns the results of the members, one array for each."""
+  """Returns one array for each member."""
   return [
     np.asarray(
       small.apply(

@@ -1,4 +1,4 @@
-"""Tests queries for the head that are replaced by those of the inverse path."""
+"""Tests the conversion of queries for the head to queries for the tail."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ INVERSE = (1, 0, 3, 2)
 V = len(small.ENTITIES)
 RELATIONS = [V, V + 1, V + 2, V + 3]
 MASK, PAD = V + 4, V + 5
-# Queries for the head, then the equal queries for the tail.
+# Row i of HEADS is converted to row i of TAILS.
 HEADS = np.array(
   [
     [MASK, V, 3, PAD, PAD],

@@ -1,4 +1,4 @@
-"""Compares the loss with one that uses the full target distributions."""
+"""Compares the loss with a slow reference implementation."""
 
 import jax.numpy as jnp
 import numpy as np

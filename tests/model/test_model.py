@@ -1,4 +1,4 @@
-"""Compares the model with that of the authors, and tests its options."""
+"""Compares the model with the authors' implementation. Tests options."""
 
 import pathlib
 

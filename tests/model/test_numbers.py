@@ -1,4 +1,4 @@
-"""Tests trainings with extreme numbers and sizes. They must not save a NaN."""
+"""Tests trainings with extreme numbers and sizes."""
 
 import json
 import math
@@ -21,7 +21,7 @@ RING = [(f'e{i}', 'r', f'e{(i + 1) % 6}') for i in range(6)]
 def small_config(folder, *, train=RING, valid=(), test=(), **settings):
   """Writes triples to a folder, and returns a small config that reads them.
 
-  The model has no blocks, because it then compiles in half the time.
+  The model has no blocks, which halves the time of compilation.
   """
   data = small.write_splits(
     folder / 'data', train=train, valid=valid, test=test
@@ -159,7 +159,7 @@ def test_no_train_split(tmp_path):
   assert not (tmp_path / 'work').exists()
 
 
-def test_an_entity_in_every_answer_list_and_queries_with_all_known(tmp_path):
+def test_the_only_candidate_has_rank_one(tmp_path):
   """All triples are known, so the correct answer is the only candidate."""
   names = ['hub', 'a', 'b', 'c']
   everything = [(one, 'likes', other) for one in names for other in names]
