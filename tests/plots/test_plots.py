@@ -176,7 +176,7 @@ def test_groups_have_distinct_styles_and_small_groups_are_grey():
   }
   pair = map_plots.group_styles(numbers | {'labels': ['one', 'two']})
   seen = {(style['facecolor'], style['edgecolor']) for style in pair[:12]}
-  # Here the colours alone must differ, because markers show the relation.
+  # With two relations, markers show the relation, so colours must differ.
   assert len(seen) == 12
 
 

@@ -1,4 +1,4 @@
-"""Tests that each label gets a readable name of its own."""
+"""Tests that labels get readable and distinct names."""
 
 import lzma
 
@@ -33,7 +33,7 @@ def test_relations_read_as_words(label, name):
   assert relation_names(label) == {label: name}
 
 
-def test_relations_with_the_same_short_form_get_longer_ones():
+def test_relations_with_the_same_short_form_get_longer_names():
   short, film, tv = 'born_in', '/film/actor/film', '/tv/actor/film'
   assert relation_names(short, film, tv) == {
     short: 'born in',
@@ -47,7 +47,7 @@ def test_relations_with_the_same_short_form_get_longer_ones():
   }
 
 
-def test_given_names_are_used_and_shared_ones_include_the_label():
+def test_names_given_to_two_labels_include_the_label():
   vocabulary = small.labels(('/m/1', '/m/2', '/m/3'), ('r',))
   given = {'/m/1': 'Alien', '/m/2': 'Alien', 'r': 'role', '/m/9': 'unused'}
   names = readable_names.make_names(vocabulary, given)
@@ -68,7 +68,7 @@ def test_a_name_that_is_another_label_is_not_used_twice():
 def test_all_names_of_a_real_vocabulary_differ(benchmark_folder):
   folder = benchmark_folder('FB15k')
   given = readable_names.read_names(folder / 'entity2text.txt.xz')
-  # Only the labels in the file of relations are used, not the names.
+  # The names in the file of relations are ignored.
   relations = tuple(readable_names.read_names(folder / 'relation2text.txt.xz'))
   entities = tuple(given)
   names = readable_names.make_names(small.labels(entities, relations), given)
