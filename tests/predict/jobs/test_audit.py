@@ -16,7 +16,7 @@ def model():
 
 
 def side_score(model, question, answer):
-  """Returns the score of an answer, which is a fact's head or tail."""
+  """Returns the score of a fact's head or tail."""
   facts = small.facts(model.data, *small.SPLITS)
   known = small.reached(facts, question)
   _, logs = small.scores_by_hand(model, question)

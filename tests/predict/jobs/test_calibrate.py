@@ -52,7 +52,7 @@ def test_isotonic_regression(model, split):
   assert sum(found.correct) == correct.sum()
   reference = sklearn.isotonic.IsotonicRegression()
   expected = reference.fit_transform(binned(scores), correct.astype(float))
-  # Asks for the middle of each bin. Rounding cannot move it to another bin.
+  # Rounding cannot move the middle of a bin to another bin.
   got = found.probability(binned(scores) + 0.5 / 64)
   np.testing.assert_allclose(got, expected, atol=1e-6)
   shares = np.array(found.correct) / np.array(found.candidates)

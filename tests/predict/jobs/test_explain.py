@@ -31,10 +31,10 @@ def base_facts(model):
 
 
 def paths_by_hand(known, fact):
-  """Returns the paths from a fact's head to its tail without the fact.
+  """Returns the paths of other facts from a fact's head to its tail.
 
-  Each path is a list of steps. A step is a pair of a fact and whether the path
-  follows this fact backwards.
+  Each path is a list of pairs: a fact, and whether the path follows this fact
+  backwards.
   """
   known = known - {fact}
   found, waiting = [], [([], [fact[0]])]

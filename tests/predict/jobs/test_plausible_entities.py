@@ -12,13 +12,8 @@ from coke_jax.predict.jobs import plausible_entities
 def by_hand(triples, relation, side):
   """Finds the entities that can be on one side of new facts of a relation.
 
-  Args:
-    triples: the known facts.
-    relation: the relation.
-    side: 0 for the head, 2 for the tail.
-
-  Returns:
-    A dict from each such entity to its value, see `PlausibleEntities.heads`.
+  Side 0 is the head, and side 2 is the tail. Returns a dict from these entities
+  to their values, which `PlausibleEntities.heads` defines.
   """
   roles = {
     (number, place): {t[place] for t in triples if t[1] == number}
@@ -45,7 +40,8 @@ def test_random_graphs(seed):
   made = small.random_graph(
     seed=seed, sizes=(90, 9, 9), entities=60, relations=4, repeats=False
   )
-  # Each entity is the head of at most one fact of `r3`, and often of none.
+  # The first 40 entities are the head of one fact of `r3`, the last 20 of at
+  # most one.
   own = made.train[made.train[:, 1] == 3]
   own = own[np.unique(own[:, 0], return_index=True)[1]]
   more = np.array([[i, 3, 1] for i in range(40) if i not in own[:, 0]])
@@ -93,7 +89,7 @@ def test_a_country_has_one_capital():
   heads = entities.heads(1)
   assert np.flatnonzero(heads).tolist() == [3, 7]
   np.testing.assert_allclose(heads[[3, 7]], 28 / 31)
-  # No city is left, because a city is the capital of only one country.
+  # 28 cities are already a capital. The other two are in no known fact.
   assert not entities.tails(1).any()
   # A country has several neighbors.
   assert np.flatnonzero(entities.heads(0) == 1).tolist() == list(range(30))

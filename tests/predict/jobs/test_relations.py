@@ -65,7 +65,7 @@ def test_relations(kind, request):
     assert [one.label for one in without] == [one.label for one in new]
 
 
-def test_predict_gives_the_same(model):
+def test_predict_gives_the_same_relations(model):
   head, relation, tail = sorted(small.facts(model.data, 'train'))[0]
   asked = [(head, '?', tail), (tail, '?', head), ('e05', '?', tail)]
   both = model.predict(asked, top=3)
