@@ -518,7 +518,7 @@ def test_the_lengths_in_a_round_have_the_weights_of_an_epoch(monkeypatch):
   assert watch.step_seconds == {3: 1, 4: 1}
   # The steps are rounded up to one call of 8 steps.
   assert watch.round_steps(seconds=5) == {3: 8, 4: 8}
-  # Rounding up to 2 x 16 steps would take 32 s. It stops at 30 s.
+  # 2 x 16 steps would take 32 s. Rounding up stops at 30 s.
   assert watch.round_steps(seconds=20) == {3: 15, 4: 15}
   assert watch.round_steps(seconds=5, least=69) == {3: 35, 4: 35}
   measured = watch.measure({3: 2, 4: 3})
