@@ -1,4 +1,4 @@
-"""Loads and validates every file of configs/ and builds its model."""
+"""Checks every file of configs/, and the validation of configs."""
 
 import importlib.util
 import pathlib
@@ -13,9 +13,8 @@ from coke_jax.model import parameters
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'configs'
 
-# From the name of each config to its data set and its number of parameters, in
-# millions. The numbers for FB15k, WN18, FB15k-237 and WN18RR are those of the
-# paper.
+# The data set of each config, and its number of parameters in millions. The
+# numbers of fb15k, fb15k237, wn18 and wn18rr are those of the paper.
 CONFIGS = {
   'codex_m': ('CoDEx-M', 9.93),
   'codex_s': ('CoDEx-S', 6.57),
@@ -39,9 +38,9 @@ CONFIGS = {
   'wn18rr': ('WN18RR', 16.92),
   'wn18rr_cpu': ('WN18RR', 42.06),
 }
-# From the name of a config to its number of blocks, dropout, target mass and
-# number of epochs. The values for path queries are from the authors'
-# implementation. All other values are from the paper.
+# The number of blocks, dropout, target mass and number of epochs of a config.
+# The values for path queries are from the authors' implementation. All other
+# values are from the paper.
 PUBLISHED = {
   'fb15k': (12, 0.2, 0.8, 400),
   'wn18': (12, 0.2, 0.2, 600),
@@ -71,7 +70,7 @@ def test_config(name):
   assert config_lib.from_dict(config.to_dict()).to_dict() == config.to_dict()
   dataset, millions = CONFIGS[name]
   assert config.data.name == dataset
-  # The config for users' own graphs is tested with the sizes of CoDEx-S.
+  # Configs for users' own graphs are tested with the sizes of CoDEx-S.
   published = benchmarks.BENCHMARKS['CoDEx-S' if dataset == 'mine' else dataset]
   relations = [f'r{index}' for index in range(published.relations)]
   if config.data.kind == 'paths':  # Half of the relations are inverses.

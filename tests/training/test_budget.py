@@ -95,7 +95,7 @@ def test_a_time_must_be_positive(task, config, minutes):
 def test_too_little_time_is_an_error(task, config, times):
   times(1.0, 30.0, 1.0)
   # The compilation takes 30 s. A step, a validation and the test together take
-  # 3 s, and must fit into 80 % of the remaining time.
+  # 3 s. They must fit into 85 % of the remaining 2.4 s.
   message = r'minutes is 0\.54: expected more than 0\.6'
   with pytest.raises(config_lib.ConfigError, match=message):
     budget.choose(config, task, 0.54)
@@ -106,8 +106,8 @@ def test_too_little_time_is_an_error(task, config, times):
   [(0.0, 4), (0.1, 4), (2.5, 3), (4.0, 1), (16.0, 1)],
 )
 def test_slow_rankings_are_rarer(task, config, times, evaluation, validations):
-  # The plan uses 48 s of the minute. Rankings take at most 9.6 s of this time.
-  # There is always one validation, even if its ranking takes longer.
+  # The plan uses 51 s of the minute. All rankings together take at most 10.2 s,
+  # but there is always one validation.
   times(1.0, 0.0, evaluation)
   train = budget.choose(config, task, 1.0).config.train
   assert train.num_epochs / train.validate_every_epochs == pytest.approx(

@@ -107,7 +107,7 @@ def assert_close(got, expected):
 
 
 def train_together(*folders, flags):
-  """Trains in each work folder in turn. Each of the processes calls this."""
+  """Trains in one work folder after another. All processes call this."""
   coordinator, num_processes, process_id = (
     flag.partition('=')[2] for flag in flags
   )
@@ -144,12 +144,12 @@ def settings(*, shards=False):
 
 @pytest.mark.slow
 def test_all_devices_and_processes_give_the_same_numbers(tmp_path):
-  """Compares two processes with 4 devices each, one with 8, and this process.
+  """Compares two processes of 4 devices each, one process of 8, and this one.
 
   The two processes train without shards and then with shards. After that, this
   process continues the run with shards from its first checkpoint.
   """
-  # The last batch has only two rows, so some devices have no row.
+  # One batch of each epoch has only six rows, so two devices have no row.
   data = small.random_graph(sizes=(41, 9, 9))
   names = ('copies', 'shards', 'eight')
   folders = [tmp_path / name for name in names]

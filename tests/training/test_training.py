@@ -1,4 +1,4 @@
-"""Tests of training: steps, losses, resuming, validation and stopping."""
+"""Tests steps, losses, resuming, validation and stopping."""
 
 import dataclasses
 import itertools
@@ -28,7 +28,7 @@ def random_graph(lines=40):
 
 
 def small_config(**train):
-  """Returns a config. Most tests use it, so they share its compiled step."""
+  """Returns a config whose compiled step most tests share."""
   return small.config(
     train={'batch_size': 8, 'log_every_steps': 2, 'steps_per_call': 4, **train}
   )
@@ -71,7 +71,7 @@ class StoppedError(Exception):
 def test_a_resumed_training_equals_the_undisturbed_one(
   tmp_path, monkeypatch, rows
 ):
-  """The training stops inside an epoch, after a checkpoint inside an epoch."""
+  """Training stops at step 8, and continues from the checkpoint of step 6."""
   config = small_config(rows=rows, checkpoint_every_minutes=1e-9)
   assert config.model.dropout > 0
   whole = make_trainer(tmp_path / 'whole', config).run()
