@@ -1,4 +1,4 @@
-"""Tests how signals are recorded or raised. A second signal ends a process."""
+"""Tests the effects of SIGINT and SIGTERM."""
 
 import contextlib
 import gc
@@ -95,8 +95,8 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
       work()
   finally:
     gc.callbacks[:] = before
-  # Python swallowed the exception in the callback. On a busy machine, the
-  # repeated signal can arrive before `gc.collect` returns.
+  # Python swallowed the exception in the callback. The repeated signal ended
+  # `time.sleep` or, on a busy machine, `gc.collect`.
   assert not finished
   assert 'Traceback' not in capfd.readouterr().err
 
@@ -142,9 +142,8 @@ def test_outside_the_main_thread_nothing_is_changed():
   assert seen == before
 
 
-# The main thread waits in compiled code, as during a compilation by XLA, so no
-# Python handler runs. The process ends at the second signal, or some seconds
-# after the first signal if `at_once` is active.
+# The main thread waits in compiled code, so no Python handler runs. The process
+# ends at the second signal. Inside `at_once`, it ends 5 s after the first one.
 _WAITING = """
 import contextlib, os, signal, sys, threading, time
 from coke_jax.training import interruption
@@ -180,9 +179,8 @@ def test_a_process_whose_main_thread_cannot_handle_signals_ends(mode, signals):
   assert 'without a checkpoint' in done.stderr
 
 
-# Python's normal shutdown crashes here, as it does with some libraries that use
-# threads. Some output is still buffered, and the reader of standard output may
-# have ended.
+# Python's normal shutdown would crash, because `atexit` calls `os.abort`. Some
+# output is still buffered. In one case, standard output has no reader.
 _CRASHING = """
 import atexit, logging, logging.handlers, os, sys
 from coke_jax.training import interruption

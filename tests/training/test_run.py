@@ -125,7 +125,7 @@ def test_other_data_are_refused(trained, change):
 
 
 def test_changed_data_files_are_refused(trained, tmp_path, caplog):
-  """If a file has changed, training stops and evaluation warns.
+  """If a file has changed, training raises an error and evaluation warns.
 
   Missing files are accepted.
   """
@@ -185,7 +185,6 @@ def test_a_run_that_another_process_trains_can_be_measured(trained):
 
 
 def test_the_training_split_can_be_ranked(trained):
-  """These metrics show whether a model fits its training data."""
   folder, config = trained
   results = run.evaluate(config, folder, 'train')
   assert results == json.loads((folder / 'results_train.json').read_text())

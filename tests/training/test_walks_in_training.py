@@ -110,7 +110,7 @@ def test_the_ring_is_learned_and_exported(tmp_path):
   )
   assert results['mean_quantile'] > 0.95
   export.write(tmp_path / 'work', tmp_path / 'model')
-  # Only queries for the tail are trained. Both sides must be answered.
+  # The model inverts queries for the head, so both sides are tested.
   questions = [
     (('e03', 'next', 'next', '?'), 'e05'),
     (('?', 'next', 'next', 'e05'), 'e03'),
