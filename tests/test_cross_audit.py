@@ -1,4 +1,4 @@
-"""Checks that an audit scores each fact with the model of the fact's fold."""
+"""Tests `cross_audit`, and the division of facts into folds."""
 
 import shutil
 
@@ -17,7 +17,7 @@ from coke_jax.training import run
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """Returns the work folder of a trained model. The tests do not change it."""
+  """Returns the work folder of a trained model."""
   folder = tmp_path_factory.mktemp('trained') / 'run'
   config = small.config(model={'num_layers': 0}, train={'num_epochs': 1.0})
   run.train_and_evaluate(config, folder, data=small.random_graph())
@@ -45,8 +45,8 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
     in_fold = {*map(tuple, known.triples[fold == part].tolist())}
     assert not trained & in_fold
     assert trained | in_fold >= {*map(tuple, data.train.tolist())}
-    # Every label of the training facts in the fold also occurs in the facts
-    # that the model was trained on.
+    # The model was trained on every entity and relation that occurs in the
+    # training facts of the fold.
     for column in (0, 1, 2):
       missing = {
         t[column] for t in in_fold & {*map(tuple, data.train.tolist())}
@@ -65,7 +65,7 @@ def test_a_fact_is_scored_with_the_model_of_its_fold(trained, tmp_path):
       words.entities.index(tail),
     ]
     assert one.score == pytest.approx(expected[fold[row]][row], rel=1e-4)
-    # Known facts, also of other folds, are not proposed as new ones.
+    # All known tails are left out, also those of facts in other folds.
     for label in one.expected_tails:
       assert not small.known_in(data, (head, relation, '?'), label)
   # A second audit does not train the models again.

@@ -22,10 +22,7 @@ CODE = re.compile(r'^```.*?^```$', re.M | re.S)
 
 @pytest.fixture(scope='module')
 def generated():
-  """Returns a dict from the path of each generated page to its Markdown.
-
-  The paths are relative to docs/.
-  """
+  """Returns the Markdown of each generated page by its path below docs/."""
   path = ROOT / 'docs' / 'generated_pages.py'
   spec = importlib.util.spec_from_file_location('generated_pages', path)
   module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Checks that all errors of the package have the public base class."""
+"""Checks the base classes of all errors of the package."""
 
 import importlib
 import inspect

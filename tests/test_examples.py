@@ -20,7 +20,7 @@ PAGES = {
 
 
 def with_output(page, language):
-  """Returns (code, output) of each code block before a block of output."""
+  """Returns each block of code with the `text` block directly after it."""
   blocks = list(BLOCK.finditer(PAGES[page]))
   found = []
   for block, following in itertools.pairwise(blocks):
@@ -58,7 +58,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
 
 
 def close_enough(cell, expected):
-  """Returns whether two texts are equal, or are numbers that almost agree."""
+  """Compares numbers with a relative tolerance of 1e-4, and text exactly."""
   try:
     return abs(float(cell) - float(expected)) < 1e-4 * abs(float(expected))
   except ValueError:

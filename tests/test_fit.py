@@ -1,4 +1,4 @@
-"""Tests training from triples in one call."""
+"""Tests `coke_jax.train`, and error messages about arguments."""
 
 import os
 import pathlib
@@ -98,14 +98,14 @@ def test_a_config_is_given_by_name_or_path(triples, tmp_path):
 
 
 class BytesPath:
-  """A path whose type a folder of the package cannot have."""
+  """A path of bytes. The package accepts only paths of str."""
 
   def __fspath__(self) -> bytes:
     return b'x'
 
 
-HALF = 'x\ud800'
-# Pairs of the argument and a value that is not valid.
+HALF = 'x\ud800'  # UTF-8 cannot encode half of a surrogate pair.
+# Pairs of an argument and a value that is not valid.
 TRAIN = [
   ('config', 'own_grap'),
   ('config', 'missing.py'),

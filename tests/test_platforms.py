@@ -30,10 +30,10 @@ def forget_programs():
 
 @pytest.fixture
 def exported(monkeypatch):
-  """Replaces `map_devices`. Calls of a mapped function only lower its program.
+  """Replaces `map_devices`, and yields the list of lowered programs.
 
-  The calls return zeros, and nothing is compiled or run. Yields the list of the
-  lowered programs.
+  A call of a mapped function lowers its program and returns zeros. Nothing is
+  compiled or run.
   """
   original, found = parallel.map_devices, []
 

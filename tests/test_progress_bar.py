@@ -11,7 +11,7 @@ from coke_jax.training import writers
 
 @pytest.mark.parametrize('names', [['stderr'], ['stdout', 'stderr']])
 def test_a_process_without_standard_streams_shows_no_bar(monkeypatch, names):
-  """Such processes are daemons, and programs that are started with `2>&-`."""
+  """Examples are daemons, and programs that are started with `2>&-`."""
   for name in names:
     monkeypatch.setattr(f'sys.{name}', None)
   bar = writers.ProgressBar(0, 3)
@@ -47,7 +47,7 @@ def test_the_time_left_does_not_include_the_compilation(monkeypatch, capsys):
   shown = capsys.readouterr().err
   assert 'compiling' not in shown
   assert '40/100 [01:00<02:00' in shown
-  # With the compilation, the time left would be more than two hours.
+  # If 30 steps took 3,660 s, the time left would be 2:02:00.
   assert '<2' not in shown
 
 

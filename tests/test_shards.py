@@ -1,4 +1,4 @@
-"""Compares a vocabulary in shards with whole copies, on eight devices."""
+"""Compares a vocabulary cut into eight shards with a copy on each device."""
 
 import gc
 import itertools
@@ -24,7 +24,7 @@ from coke_jax.training import run, train_state
 from coke_jax.training import setup as setup_lib
 
 DEVICES = 8
-# The number of entities of a large graph, and the maximum number on a device.
+# The numbers of entities in a large graph, and in a shard of this graph.
 LARGE, LARGE_SHARD = 1001, 126
 # Each of the first 6 devices has 3 of the 20 entities of this graph. The next
 # device has 2, and the last device has none.
@@ -109,7 +109,7 @@ def assert_placed(state, expected):
 
 
 def largest_buffer():
-  """Returns the size of the largest array on a device."""
+  """Returns the number of elements of the largest array on a device."""
   return max(
     shard.data.size
     for array in jax.live_arrays()
@@ -170,8 +170,8 @@ def check_start_and_checkpoints(folder):
   only = {'params': shapes['params']}
   assert_placed(read('cut', only), {'params': cut.params})
 
-  # A folder may contain checkpoints of shards and of whole arrays. The same
-  # rules decide which of them are kept.
+  # Without a best step, the two newest checkpoints are kept, no matter whether
+  # they contain shards or whole arrays.
   def kept():
     return {path.name for path in (folder / 'cut').glob('*')}
 
@@ -202,7 +202,7 @@ def check_use():
     config.shard_vocabulary = cut
     placement = tasks.build_placement(config, model)
     placed = placement.place(params)
-    # A limit of 600 bytes gives several chunks on each device.
+    # With shards, this limit makes each device score one entity at a time.
     ranker = ranker_lib.Ranker(
       model, 0 if cut else 8, score_bytes=600, placement=placement
     )
@@ -267,7 +267,7 @@ if __name__ == '__main__':
 
 @pytest.mark.slow
 def test_shards_equal_replicas(tmp_path, caplog):
-  """Eight devices write checkpoints. The devices of this test read them."""
+  """Eight devices write checkpoints. This process reads them."""
   small.run_script(__file__, tmp_path, devices=DEVICES)
   folder = tmp_path / 'run'
   loaded = coke_jax.load(folder)

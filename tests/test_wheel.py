@@ -57,8 +57,8 @@ def installed(wheel, tmp_path_factory):
   folder = tmp_path_factory.mktemp('environment')
   venv.create(folder, with_pip=False)
   (packages,) = folder.glob('lib/python*/site-packages')
-  # The lines with paths give access to the libraries. Python does not read .pth
-  # files in these folders, so it finds no editable installation of coke_jax.
+  # The paths give access to the libraries. Python reads no .pth files in these
+  # folders, so it finds no editable installation of coke_jax.
   lines = [path for path in sys.path if path.endswith('-packages')]
   lines.append(f'import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))')
   (packages / 'libraries.pth').write_text('\n'.join(lines))
