@@ -60,7 +60,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
 def close_enough(cell, expected):
   """Compares numbers with a relative tolerance of 1e-4, and text exactly."""
   try:
-    return abs(float(cell) - float(expected)) < 1e-4 * abs(float(expected))
+    return abs(float(cell) - float(expected)) <= 1e-4 * abs(float(expected))
   except ValueError:
     return cell == expected
 

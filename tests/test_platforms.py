@@ -8,10 +8,11 @@ import small
 
 from coke_jax import parallel, tasks
 from coke_jax.data import queries as queries_lib
+from coke_jax.evaluate import rank_programs
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.model import parameters
 from coke_jax.predict import model as model_lib
-from coke_jax.predict import scorer
+from coke_jax.predict import score_programs
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state, train_step
 
@@ -22,7 +23,7 @@ TWO_BLOCKS = {'num_layers': 2}
 
 def forget_programs():
   """Clears the caches of the programs that `map_devices` has made."""
-  for module in (train_step, ranker_lib, scorer):
+  for module in (train_step, rank_programs, score_programs):
     for function in vars(module).values():
       if hasattr(function, 'cache_clear'):
         function.cache_clear()
