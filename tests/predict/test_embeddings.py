@@ -245,7 +245,7 @@ def test_labels_that_numpy_cannot_keep(tmp_path):
   with pytest.raises(embedding_files.EmbeddingError, match='NUL'):
     states.save(tmp_path / 'states.npz')
   assert not list(tmp_path.iterdir())
-  static.save(tmp_path / 'static')  # The text files of a folder can keep NUL.
+  static.save(tmp_path / 'static')  # Text files can contain NUL.
 
 
 def test_one_long_label_does_not_widen_the_file(tmp_path, monkeypatch):
@@ -258,7 +258,7 @@ def test_one_long_label_does_not_widen_the_file(tmp_path, monkeypatch):
   )
   for made in (static, states):
     path = made.save(tmp_path / 'embeddings.npz')
-    # An array of 500 labels with 20,000 characters would take 40 MB.
+    # Without compression, padding to the longest label would take 40 MB.
     assert path.stat().st_size < 200_000
     assert tuple(npz(path)['labels'].tolist()) == labels
   monkeypatch.setattr(label_arrays, '_ALWAYS_ALLOWED_BYTES', 1 << 20)

@@ -1,4 +1,4 @@
-"""Tests that an exported model is read exactly, or that an error is raised."""
+"""Tests that exported models are read exactly, and that damage is an error."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ from coke_jax.training import train_state
 
 ENTITIES = ('', ' a ', '"q"', 'NA', 'Zürich', '東', '\u2028', *'bcdefgh')
 RELATIONS = ('nan', 'near')
-BEST, LAST = 20, 30  # These are steps of checkpoints.
+BEST, LAST = 20, 30  # steps of checkpoints
 KERNEL = 'blocks_0/attention/query_key_value/kernel'
 FILES = {
   'model.safetensors',
@@ -89,7 +89,7 @@ def make_run(folder: pathlib.Path, kind: str) -> pathlib.Path:
 
 @pytest.fixture(scope='module')
 def triples(tmp_path_factory):
-  """Returns a work folder and its exported model; tests do not change them."""
+  """Returns a work folder and its exported model. No test changes them."""
   folder = tmp_path_factory.mktemp('exported')
   run = make_run(folder / 'run', 'triples')
   assert export.write(run, folder / 'model') == BEST
@@ -208,7 +208,7 @@ def test_the_calibration_of_the_checkpoint_is_exported(triples, tmp_path):
 
 
 def test_arrays_of_any_layout_keep_their_values(tmp_path):
-  """Some versions of safetensors write only arrays in C order correctly."""
+  """Some versions of safetensors corrupt arrays that are not in C order."""
   wide = np.arange(12, dtype=np.int32).reshape(3, 4)
   named = {
     'columns': np.asfortranarray(wide),
@@ -230,7 +230,7 @@ def test_arrays_of_any_layout_keep_their_values(tmp_path):
 
 
 def test_old_files_stay_readable():
-  """The checksum of parameters is part of the format."""
+  """If this checksum changed, older exports could not be read."""
   params = {
     'b': {'kernel': np.arange(6, dtype=np.float32).reshape(2, 3)},
     'a': np.zeros(2, dtype=np.float32),
@@ -444,7 +444,7 @@ def with_bytes(name: str, new: bytes) -> Change:
 
 
 def unlisted(name: str) -> Change:
-  """Returns a change that removes a file, so that it has no checksum."""
+  """Returns a change that removes a file before SHA256SUMS is written."""
   return lambda folder: (folder / name).unlink()
 
 
@@ -470,11 +470,11 @@ WRONG = {
     with_params(lambda p: p.update({KERNEL: p[KERNEL].astype(np.float64)})),
     r'kernel is float64 \(8, 24\): expected float32 \(8, 24\)',
   ),
-  'a label less': (
+  'one label less': (
     with_json('vocabulary.json', lambda v: v['relations'].pop()),
     r'data\.safetensors: cannot be used: train holds ids from 0 to 1',
   ),
-  'a label more': (
+  'one label more': (
     with_json('vocabulary.json', lambda v: v['entities'].append('x')),
     r'element_embedding is float32 \(18, 8\): expected float32 \(19, 8\)',
   ),
@@ -522,15 +522,15 @@ WRONG = {
     with_data(lambda d: d.pop('valid')),
     r"data\.safetensors: cannot be used: 'valid'",
   ),
-  'numbers for ids': (
+  'floats for ids': (
     with_data(lambda d: d.update(test=d['train'].astype(np.float32))),
     r'data\.safetensors: cannot be used: test holds float32',
   ),
-  'never a config': (
+  'no config': (
     unlisted('config.json'),
     r'no config\.json: expected an exported model',
   ),
-  'never parameters': (
+  'no parameters': (
     unlisted('model.safetensors'),
     r'model\.safetensors: cannot be read: No such file',
   ),
@@ -590,7 +590,6 @@ def test_an_exported_model_answers_where_orbax_is_missing(triples):
 
 
 def test_a_run_needs_orbax(triples):
-  """A work folder cannot be loaded without Orbax, unlike an exported model."""
   done = subprocess.run(
     [sys.executable, '-c', _ASK, str(triples[0])],
     capture_output=True,

@@ -1,4 +1,4 @@
-"""Compares the methods of `Model` with plain Python loops over all facts."""
+"""Tests the methods of `Model`, often against plain Python loops."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ def model():
 
 @pytest.fixture(scope='module')
 def path_model():
-  """Returns a model for up to two relations. Its data contain longer paths."""
+  """Returns a model for paths of up to 2 relations. The data have up to 3."""
   return small.table_model(
     small.random_paths(), max_length=5, max_path_length=2
   )
@@ -410,7 +410,7 @@ def test_columns_with_usual_names_are_read_by_name(model):
     [(head, relation, '?') for head, relation, _ in rows]
   )
   assert model.predict(questions) == expected
-  # Columns with other names are read in their order.
+  # `x` is not a usual name, so columns are read by position.
   other = ordered.set_axis(['tail', 'relation', 'x'], axis=1)
   assert model.rank(other) == model.rank(rows)
   wrong = mixed.assign(year=1999)
@@ -466,7 +466,7 @@ def test_facts_contain_no_unknown(model):
 
 def test_longer_paths_than_trained_on_are_an_error(path_model):
   assert path_model.max_path_length == 2
-  assert path_model.width == 5  # The data contain longer paths.
+  assert path_model.width == 5  # The data have paths of 3 relations.
   question = ('e03', 'likes', 'near', 'likes', '?')
   with pytest.raises(coke_jax.QuestionError, match=r'3 relations.*at most 2'):
     path_model.predict(question)

@@ -21,10 +21,10 @@ def model():
 
 
 def in_fork(function):
-  """Returns the error of a function that is called in a forked process."""
+  """Calls a function in a forked process, and returns its error as text."""
   read, write = os.pipe()
   with warnings.catch_warnings():
-    warnings.simplefilter('ignore')  # JAX warns of forks.
+    warnings.simplefilter('ignore')  # JAX warns about forks.
     child = os.fork()
   if not child:
     try:
@@ -42,7 +42,7 @@ def in_fork(function):
 
 
 def test_a_forked_process_is_refused(model):
-  """Without the check, the prediction in the fork would wait forever."""
+  """Without the error, a prediction in a fork would wait forever."""
   model.predict(QUESTIONS)
   copy = pickle.dumps(model)
   for use in (

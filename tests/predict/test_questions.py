@@ -143,8 +143,7 @@ def test_hints_can_be_left_out(parser):
 def test_an_entity_with_the_label_of_the_unknown():
   words = vocabulary.Vocabulary(('?', 'a', 'b'), ('r',))
   parser = parser_lib.Parser(words, 1)
-  # `?` always means the unknown, so questions and facts cannot contain this
-  # entity.
+  # In a question, fact or sequence, `?` is the unknown, never entity 0.
   assert fields(parser.question(('?', 'r', 'a'))) == (1, (0,), 'head')
   assert fields(parser.question(('a', 'r', '?'))) == (1, (0,), 'tail')
   with pytest.raises(questions.QuestionError, match='at one end'):

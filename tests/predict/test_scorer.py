@@ -53,7 +53,7 @@ def test_top_k_equals_a_sorted_list(table, top):
     assert entities[row].tolist() == order
     np.testing.assert_allclose(scores[row], logs, rtol=1e-5)
     ties += int((np.diff(scores[row]) == 0).sum())
-  # Some scores are equal, so the order of ties was tested, too.
+  # Without equal scores, the order of ties would not be tested.
   assert ties or top == 1
 
 
@@ -120,24 +120,24 @@ def test_nothing_is_compiled_twice():
     listed = [question] * count
     fact = [('e01', 'likes', 'e02')] * count
     model.predict(listed, top=3)
-    model.predict(listed, top=16)  # This uses the same program.
+    model.predict(listed, top=16)  # This uses the program of top=3.
     model.predict(listed, top=3, new_only=True)
     model.rank(fact)
     model.score(fact, side='head')
     model.embed(fact)
     model.embed(fact, layer=0)
 
-  call_all(3)  # `rank` makes 6 queries from the 3 facts.
+  call_all(3)  # `rank` makes two queries from each fact.
   first = model.encoder.traces
-  # The five programs are `top_k` without and with candidates, `rank`, and
-  # `encode` for each of the two layers.
+  # The programs: `top_k` with and without candidates, `rank`, and one `encode`
+  # per layer.
   assert first == 5
   for count in (1, 2, 4):
     call_all(count)
   assert model.encoder.traces == first
   call_all(9)
   second = model.encoder.traces
-  # The programs were compiled again, for the next batch size.
+  # Nine questions need a larger batch, so all programs are compiled again.
   assert second == 2 * first
   for count in (10, 17, 32):
     call_all(count)
@@ -148,7 +148,7 @@ def test_nothing_is_compiled_twice():
 def test_parameters_that_are_not_numbers(where):
   model = small.table_model()
   broken = copy.deepcopy(model.encoder.tables)
-  # This is a score of the entity e00 in the first position.
+  # This is a score of e07 for questions with the head e00.
   broken[0][0, 7] = np.nan
   model = model_lib.Model(model.encoder, broken, model.data, 1)
   calls = {
