@@ -6,8 +6,8 @@ import pytest
 import coke_jax
 from coke_jax.report import write
 
-# This JavaScript expression returns the captions of the tables that must be
-# scrolled. It leaves out tables in `details` elements.
+# A JavaScript expression: the captions of the tables that must be scrolled,
+# except tables in `details` elements.
 SCROLLED = """[...document.querySelectorAll('.scroll')]
   .filter(part => !part.closest('details'))
   .filter(part => part.scrollWidth > part.clientWidth)

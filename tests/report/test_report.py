@@ -76,7 +76,7 @@ def path_report(path_run):
 
 @pytest.fixture
 def without_maps(monkeypatch):
-  """Leaves out the maps, which take most of the time of a small report."""
+  """Leaves out the maps, because they take most of the time."""
   missing = content.Missing('no map')
   monkeypatch.setattr(
     maps, 'compute', lambda model, chosen, given: dict.fromkeys(chosen, missing)
@@ -88,10 +88,9 @@ class Document(html.parser.HTMLParser):
 
   Attributes:
     elements: the names of all elements.
-    attributes: triples of an element, an attribute and its value.
+    attributes: tuples (element, attribute, value).
     text: the text outside of scripts and style sheets.
-    tables: a dict from the caption of each table to its rows. A row is the list
-      of the texts of its cells.
+    tables: the rows of each table, by caption. A row is a list of cell texts.
   """
 
   def __init__(self, source: str):
@@ -214,7 +213,7 @@ def test_tables_of_path_metrics(path_report):
       ]
       for part in parts
     ]
-  # This table is about the paths with a single relation.
+  # 'By side' is about the paths with a single relation.
   assert 'By side' in document.tables
 
 
@@ -407,7 +406,7 @@ def test_labels_are_only_text(triple_report):
   assert RELATIONS[0] in document.text
   assert '\0' not in source
   assert '\x1b' not in source
-  assert 'x' * 3000 not in source  # Long labels are cut.
+  assert 'x' * 3000 not in source  # Long labels are shortened.
 
 
 def test_there_are_no_external_references(triple_report, path_report):
