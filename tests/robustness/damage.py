@@ -3,13 +3,13 @@
     python tests/robustness/damage.py             # all cases, in about an hour
     python tests/robustness/damage.py --cases=20  # 20 random cases
 
-A training is interrupted. For each of its files and each kind of damage, the
-training continues in a damaged copy of the work folder. There are two correct
-outcomes:
+A training is interrupted. For each file of its work folder and each kind of
+damage, the training continues in a damaged copy. Two outcomes are correct:
 
-- The results equal those in an undamaged copy bit for bit. If a damaged
-  checkpoint was needed, a warning names it.
-- An error names the work folder, and nothing in the folder has changed.
+- The results equal those in an undamaged copy bit for bit. Only results that
+  depend on a lost file may differ. A warning names each damaged checkpoint that
+  was needed.
+- An error names the work folder, and no file in the folder has changed.
 
 The cases include read-only folders, full disks, and files of another run.
 """
@@ -82,7 +82,7 @@ def stopped_run(folder: pathlib.Path, seed: int) -> pathlib.Path:
 
 
 def contents(work: pathlib.Path) -> dict[str, str]:
-  """Returns a dict from the path of each file but the lock to its SHA-256."""
+  """Returns the SHA-256 of each file by path, without the lock."""
   return {
     str(path.relative_to(work)): hashlib.sha256(path.read_bytes()).hexdigest()
     for path in sorted(work.rglob('*'))
@@ -91,7 +91,7 @@ def contents(work: pathlib.Path) -> dict[str, str]:
 
 
 class Bench:
-  """Tries each case in a copy of the work folder of an interrupted training.
+  """Tries each case in a copy of an interrupted training's work folder.
 
   Attributes:
     stopped: the work folder that is copied.
@@ -118,9 +118,9 @@ class Bench:
     return '\n'.join(log.read_text(errors='replace') for log in self.logs)
 
   def damaged(self, case: damage_cases.Case, seed: int) -> str:
-    """Tries one kind of damage, and returns the outcome.
+    """Tries a case, and returns the outcome.
 
-    The outcome of a failure begins with WRONG.
+    A wrong outcome begins with WRONG.
     """
     work = self._copy('case')
     case.damage(work, random.Random(f'{seed} {case.name}'))
@@ -128,7 +128,7 @@ class Bench:
     return self._verdict(work, case.file, before, self._train(work))
 
   def hindered(self, case: damage_cases.Hindrance) -> str:
-    """Tries a hindrance: training must fail during it and continue after it."""
+    """Checks that training fails during a hindrance, and then continues."""
     work = self._copy('case')
     newest = damage_cases.steps(work)[0].relative_to(work)
     before = {
@@ -169,7 +169,7 @@ class Bench:
       except SystemExit as end:
         if end.code:
           raise
-      # Read the results in this process, which has already compiled everything.
+      # Read the results here, because this process has compiled the programs.
       outcome = json.dumps(small_runs.outcome(work))
       work.with_suffix('.outcome').write_text(outcome)
       return 0
@@ -191,8 +191,8 @@ class Bench:
     Args:
       work: the work folder after the training.
       damaged: the `file` of the case, or an empty text.
-      before: the `contents` before the training. They must be unchanged if the
-        training ends with an error.
+      before: the `contents` before the training. If the training ends with an
+        error, these files must be unchanged.
       status: the exit status of the training.
     """
     output = self.logs[-1].read_text(errors='replace')
@@ -223,7 +223,7 @@ class Bench:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Tries all cases. Returns 1 if one of them went wrong."""
+  """Tries the cases. Returns 1 if an outcome is wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

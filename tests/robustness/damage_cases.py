@@ -13,8 +13,8 @@ import forks
 
 Damage = Callable[[pathlib.Path, random.Random], None]
 
-# Maximum sizes of a file, in bytes. A small size interrupts the writing of the
-# log, and a larger size the writing of a file of a checkpoint.
+# Limits on the size of a file, in bytes. Small limits interrupt the writing of
+# the log. Larger limits interrupt the writing of a checkpoint.
 _MOST_BYTES = (0, 300, 3000, 10_000, 12_000, 15_000, 18_000)
 
 
@@ -23,10 +23,10 @@ class Case:
   """One way to damage a work folder.
 
   Attributes:
-    name: a description, which is equal in every run of the script.
-    file: the path of the damaged file below the work folder. If
-      checkpoints are missing, it is `metrics.jsonl`, because only this file may
-      then differ from that of an undamaged run.
+    name: a description, the same in every run of the script.
+    file: the path of the damaged file or folder in the work folder. If
+      checkpoints are missing, `metrics.jsonl`: only this file may then differ
+      from that of an undamaged run.
     damage: a function that damages a work folder.
   """
 
@@ -124,7 +124,7 @@ def file_cases(
   """
   cases = []
   for number, path in enumerate(sorted(files, key=lambda p: p.stat().st_size)):
-    # Array files have random names, so the description contains a number.
+    # Array files have random names, so their description has a number instead.
     name = f'file {number}' if path.parent.name == 'd' else path.name
     file = path.relative_to(stopped)
     folder = '/'.join(file.parts[2:-1])
@@ -144,7 +144,7 @@ def file_cases(
 def cases(
   stopped: pathlib.Path, other: Callable[[], pathlib.Path]
 ) -> list[list[Case | Hindrance]]:
-  """Returns all cases in groups. Groups with frequent failures come first.
+  """Returns all cases in groups. Groups likely to find failures come first.
 
   Args:
     stopped: the work folder of an interrupted training.
@@ -219,7 +219,7 @@ def _whole_cases(other: Callable[[], pathlib.Path]) -> Iterator[Case]:
 
 
 def _hindrances() -> Iterator[Hindrance]:
-  """Yields a read-only folder, a lock of another process, and file limits."""
+  """Yields a read-only folder, a held lock, and limits on file sizes."""
 
   @contextlib.contextmanager
   def read_only(work: pathlib.Path) -> Iterator[None]:

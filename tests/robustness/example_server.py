@@ -20,7 +20,7 @@ _LIMIT = 1 << 24  # maximum number of bytes in a line of a response
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-  """A complete response.
+  """An HTTP response.
 
   Attributes:
     status: the status, or 0 if the server closed the connection instead.
@@ -105,7 +105,7 @@ class Connection:
 
   @property
   def is_open(self) -> bool:
-    """Whether the connection was used and not closed."""
+    """False before the first `send` and after `close`."""
     return self._writer is not None
 
   async def send(self, data: bytes) -> None:
@@ -132,7 +132,7 @@ class Connection:
       first byte of a response.
 
     Raises:
-      EOFError, OSError, ValueError: the response is not complete.
+      EOFError, OSError, ValueError: the response is incomplete or malformed.
     """
     assert self._reader is not None
     try:
@@ -177,7 +177,7 @@ class Connection:
       self._writer.write_eof()
 
   def close(self) -> None:
-    """Closes the connection. The next `send` opens another one."""
+    """Closes the connection. The next `send` opens a new connection."""
     if self._writer is not None:
       self._writer.close()
     self._reader = self._writer = None
@@ -192,7 +192,7 @@ def post(
     host: the Host header.
     path: the path, which may contain a query.
     body: the body.
-    *headers: lines of further headers.
+    *headers: further header lines, such as `Expect: 100-continue`.
     kind: the part of the media type after `application/`.
   """
   lines = [

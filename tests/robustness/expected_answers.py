@@ -25,8 +25,8 @@ class Answers:
   def __init__(self, model: model_lib.Model, questions: Sequence[Question]):
     """Answers the questions."""
     self.questions = list(questions)
-    # The order of answers with equal probabilities can depend on the size of a
-    # batch, so more answers are kept than a server returns.
+    # The batch size can change the order of equally probable answers, so more
+    # answers are kept than a server returns.
     found = model.predict(self.questions, top=2 * TOP)
     self._expected = dict(zip(self.questions, found, strict=True))
 
@@ -35,7 +35,7 @@ class Answers:
     return generator.choice(self.questions)
 
   def differing(self, other: 'Answers') -> float:
-    """Returns the share of questions whose best probabilities differ."""
+    """Returns the share of questions whose best probability differs by > 1%."""
     different = [
       not math.isclose(
         self._expected[one][0].probability,
@@ -51,10 +51,10 @@ class Answers:
 
     Args:
       question: the question.
-      got: the answers as JSON.
+      got: the server's answers, decoded from JSON.
 
     Returns:
-      A description of the first difference. Empty if there is none.
+      A description of the first difference, or an empty text.
     """
     expected: list[records.Prediction] = self._expected[question]
     probability = {one.label: one.probability for one in expected}

@@ -62,7 +62,7 @@ def forked(work: Work, log: pathlib.Path) -> int:
 def unprivileged(work: Work) -> Work:
   """Returns a function that drops the capabilities of root and calls `work`.
 
-  Without its capabilities, root cannot write read-only files (Linux). The user
+  On Linux, root without capabilities cannot write read-only files. The user
   remains root, because another user may have no access to the modules.
   """
 

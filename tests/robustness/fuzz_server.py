@@ -6,9 +6,9 @@ Clients send valid questions, mixed with mutated bodies, wrong types, odd texts,
 wrong methods, paths of files that are not served, broken headers and incomplete
 requests. Each of the following is a failure:
 
-- A response is missing, or its status is unexpected. 500 is always unexpected.
+- A response is missing, or its status is unexpected, such as 500.
 - A response contains a file path or a traceback.
-- The log of the server contains a traceback.
+- The server logs an error, ends early, or ends with an error.
 - The answer to a valid question is not that of `Model.predict`.
 """
 
@@ -61,8 +61,7 @@ async def exchange(
   """Sends a request and receives the response.
 
   Raises:
-    EOFError, OSError, ValueError: the response is not complete.
-    TimeoutError: there is no response.
+    EOFError, OSError, ValueError: the response is incomplete or malformed.
   """
   try:
     await connection.send(case.data)
@@ -112,7 +111,7 @@ async def client(
       async with asyncio.timeout(_PATIENCE_SECONDS):
         response = await exchange(connection, case)
         if reused and not response.status and 0 not in case.statuses:
-          # The server may have closed the connection after its last response.
+          # The server may have closed the connection after a response.
           response = await exchange(connection, case)
       found = problem(case, response, answers)
     except (EOFError, OSError, ValueError, TimeoutError) as error:

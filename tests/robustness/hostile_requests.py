@@ -35,7 +35,7 @@ class Case:
     statuses: the accepted statuses. The status 0 means that the server closes
       the connection.
     method: the method.
-    question: the question, if the request is valid.
+    question: the question, if its answers are compared.
     ends: whether the client signals that it sends nothing after these bytes.
   """
 
@@ -68,7 +68,7 @@ class Cases:
     }
 
   def draw(self) -> tuple[str, Case]:
-    """Returns the name of a kind of requests, and a request."""
+    """Returns the name of a kind, and a request of this kind."""
     kinds = list(self._kinds)
     (kind,) = self._random.choices(kinds, list(self._kinds.values()))
     return kind.__name__, kind()
@@ -101,7 +101,7 @@ class Cases:
     return Case(self._post(path, text.encode()), (200, 400, 413, 422, 503))
 
   def search(self) -> Case:
-    """Returns a query with an odd text."""
+    """Returns a search with odd parameters."""
     text = self._random.choice(
       [
         self._random.choice(_TEXTS)[:300],
@@ -122,7 +122,7 @@ class Cases:
     return Case(self._get(f'/v1/search?{query}'), (200, 422), 'GET')
 
   def lines(self) -> Case:
-    """Returns JSON lines, some of which are no questions."""
+    """Returns JSON lines. Some lines are no questions."""
     made = [
       self._random.choice(
         [
@@ -156,7 +156,7 @@ class Cases:
     return Case(self._get(path), (404,), 'GET')
 
   def method(self) -> Case:
-    """Returns a request with a method that a path does not have."""
+    """Returns a request with a method that its path does not accept."""
     method = self._random.choice(
       ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT', 'get', 'HEAD']
     )
@@ -165,7 +165,7 @@ class Cases:
     return Case(data.encode(), (404, 405), method)
 
   def header(self) -> Case:
-    """Returns a valid question with a wrong header."""
+    """Returns a valid question with an odd header or request line."""
     body = json.dumps({'questions': [self._answers.draw(self._random)]})
     valid = self._post('/v1/predict', body.encode()).decode()
     length = f'Content-Length: {len(body)}'
@@ -206,7 +206,7 @@ class Cases:
     return Case(data[:cut], (0, 400), ends=True)
 
   def oversized(self) -> Case:
-    """Returns a body that is too large."""
+    """Returns a request with a body that is too large."""
     body = b'[' * (2 << 20)
     return Case(self._post('/v1/predict', body), (0, 413), ends=True)
 

@@ -33,7 +33,7 @@ _LEAVE_SECONDS = 30.0
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 
 # If a shell starts this script in the background, the script may ignore SIGINT.
-# Its child processes would ignore SIGINT, too, so they restore the default.
+# Child processes would inherit this, so they restore the default handler.
 _LAUNCH = (
   'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); '
   'os.execv(sys.argv[1], sys.argv[1:])'
@@ -45,7 +45,7 @@ class Tally:
   """The signals sent and the failures found.
 
   Attributes:
-    kills: for each activity of the process, the number of SIGKILLs during it.
+    kills: the number of SIGKILLs by activity, such as 'stepping'.
     stops: the number of SIGTERMs and of SIGINTs, by name.
     seconds_to_leave: the longest time from a SIGTERM or SIGINT to the exit.
     failures: descriptions of what went wrong.
@@ -78,8 +78,8 @@ def size(path: pathlib.Path) -> int:
 
 
 # -------------------------------------------------- moments to wait for
-# The argument of each function is the work folder at the start of a process.
-# The result is a function that returns whether the moment has come.
+# Each function gets the work folder at the start of a process. It returns a
+# condition, which is a function that returns whether the moment has come.
 
 
 def a_file_is_written(work: pathlib.Path) -> Callable[[], bool]:
@@ -122,7 +122,7 @@ MOMENTS = (
 
 
 def trace(work: pathlib.Path) -> tuple[int, list[str]]:
-  """Returns the parts of a work folder that change while a run progresses."""
+  """Returns the size of metrics.jsonl, and the names of the checkpoints."""
   return size(work / 'metrics.jsonl'), sorted(names(work / 'checkpoints'))
 
 
@@ -180,7 +180,7 @@ def disturb(
   """Waits for the moment and sends a signal.
 
   Returns:
-    Whether the process was still running.
+    False if the process ended by itself, else True.
   """
   before = trace(work)
   while not moment():
@@ -209,8 +209,7 @@ def disturb(
   tally.stops[signal.Signals(number).name] += 1
   seconds = time.monotonic() - sent
   tally.seconds_to_leave = max(tally.seconds_to_leave, seconds)
-  # Before the program has installed its handlers, a signal ends it with the
-  # status of Python or of the system, which is -number.
+  # Before the program installs its handlers, a signal gives the status -number.
   if status not in (128 + number, -number):
     tally.failures.append(f'exit status {status} after signal {number}')
   return True
@@ -276,7 +275,7 @@ def one_run(
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Runs all trainings. Returns 1 if anything was lost."""
+  """Runs all trainings. Returns 1 if there was a failure."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

@@ -1,14 +1,14 @@
-"""Tests that a training in two processes survives the loss of one of them.
+"""Tests that a training in two processes survives the loss of one process.
 
     python tests/robustness/kill_hosts.py --kills=20 --stops=4
     python tests/robustness/kill_hosts.py --kills=20 --stops=4 --shards
 
-Trains once undisturbed in two processes. Then the same training is started in
+A training runs undisturbed in two processes. Then the same training starts in
 another folder, and one of its processes is killed (SIGKILL) or stopped
-(SIGTERM) after a random time. The other process must end within 60 seconds:
-after SIGKILL with an error that names the lost process, after SIGTERM with the
-exit status of this signal. After the last start, the training runs to its end.
-Then parameters, metrics.jsonl and results.json must equal those of the
+(SIGTERM) after a random time. The other process must end within 60 seconds.
+After SIGKILL, an error must name the lost process. After SIGTERM, the exit
+status must be that of SIGTERM. After the last start, the training runs to its
+end. Then parameters, metrics.jsonl and results.json must equal those of the
 undisturbed training.
 """
 
@@ -95,7 +95,7 @@ def disturb(
     process.wait()
   if status == 0:
     return None, ''
-  # The guard process of process 1 prints after the end of process 1.
+  # The error may come from a guard process, after the end of process 1.
   time.sleep(1)
   log = (folder / f'log_{1 - lost}.txt').read_text(errors='replace')
   started = 'in 2 processes' in (folder / 'log_0.txt').read_text(

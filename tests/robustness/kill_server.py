@@ -3,13 +3,13 @@
     python tests/robustness/kill_server.py --kills=10 --stops=10
 
 In each run, clients ask questions until the server is killed (SIGKILL) or
-stopped (SIGTERM) at a random time. It is a failure if a complete response does
-not have the answers of `Model.predict`.
+stopped (SIGTERM) at a random time. Each complete response must have the answers
+of `Model.predict`.
 
 For about half of the requests, the client sends the body only after the interim
-response `100 Continue`, which shows that the server has accepted the request.
-After SIGTERM, it is also a failure if an accepted request has no complete
-response, or if the exit status of the server is not 0.
+response `100 Continue`. The request then counts as accepted. After SIGTERM,
+each accepted request must get a complete response, and the server must exit
+with status 0.
 """
 
 import argparse
@@ -34,8 +34,8 @@ class Tally:
 
   Attributes:
     complete: the number of complete responses.
-    accepted: the number of requests that had received `100 Continue`, but no
-      complete response, when the signal was sent.
+    accepted: the number of requests that were accepted, but not answered, when
+      the signal was sent.
     closed: the number of connections that were closed without a response.
     slowest: the longest time from SIGTERM to the end of the process, in
       seconds.
