@@ -2,12 +2,12 @@
 
     python tests/robustness/mutate.py --inputs=40000
 
-Reads files of triples and paths after random mutations (bytes flipped, lines
-cut, fields added, encodings and line ends changed), in all layouts and
-compressions. A short strict parser, which shares no code with the package,
-reads the same files. If the parser accepts a file, the package must return the
-same labels. If the parser refuses a line, the package must raise an error that
-names the file and this line.
+Mutates files of triples and paths: flips bits, deletes bytes, adds fields or
+changes the encoding. The files have various layouts and compressions. A short
+strict parser, which shares no code with the package, reads the same files. If
+the parser accepts a file, the package must return the same labels. If the
+parser refuses a line, the package must raise an error that names the file and
+this line.
 """
 
 import dataclasses
@@ -27,12 +27,12 @@ _MOST_RELATIONS = 1000
 
 
 class RefusedError(Exception):
-  """An error of the strict parser; its argument is the number of the line."""
+  """A line breaks a rule. The argument is the number of the first such line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-  """The layout of the lines of an input file."""
+  """The layout of an input file."""
 
   paths: bool
   delimiter: str
@@ -47,8 +47,7 @@ def parse(raw: bytes, layout: Layout) -> list[Row]:
   """Parses a file by the rules of the documentation.
 
   Raises:
-    RefusedError: a line breaks a rule. The argument is the number of the first
-      such line.
+    RefusedError: a line breaks a rule.
   """
   rows = []
   for number, text, _ in mutations.strict_lines(raw):
@@ -105,7 +104,7 @@ def read(folder: pathlib.Path, layout: Layout) -> list[Row]:
 
 
 def well_formed(layout: Layout, generator: random.Random) -> bytes:
-  """Returns a valid file."""
+  """Returns the content of a valid file."""
 
   def label() -> str:
     chosen = generator.choice(mutations.LABELS)
@@ -127,8 +126,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    The outcome: `same labels`, `accepted` or the kind of error. Then a
-    description of what is wrong with this outcome, or an empty text.
+    The outcome, such as `same labels` or `error: a line`. Then what is wrong,
+    or an empty text.
   """
   is_paths = generator.random() < 0.5
   columns = list(triple_files.TRIPLE_COLUMNS)
@@ -149,8 +148,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     suffix = generator.choice(sorted(mutations.COMPRESSORS))
     stored = mutations.COMPRESSORS[suffix](raw)
     if generator.random() < 0.5:
-      # Mutate the archive, too. If it is damaged, the package must report the
-      # damage or a wrong line before the damage.
+      # If the mutated archive is damaged, the package must report the damage,
+      # or a wrong line before the damage.
       stored = mutations.mutate(stored, generator)
       try:
         raw = mutations.DECOMPRESSORS[suffix](stored)

@@ -2,9 +2,9 @@
 
     python tests/robustness/mutate_questions.py --inputs=40000
 
-Reads the questions of `coke predict` after random mutations, from files in all
-compressions and from standard input, with several delimiters, and with both
-values of --on-bad-line. A short strict parser, which shares no code with the
+Mutates questions for `coke predict`. The questions come from standard input and
+from files in all compressions, with several delimiters. Both values of
+--on-bad-line are used. A short strict parser, which shares no code with the
 package, reads the same questions. The parser and the package must accept the
 same lines, with the same labels, and refuse the same lines.
 """
@@ -25,14 +25,13 @@ from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.predict import parser as parser_lib
 
 _MAX_PATH_LENGTH = 3
-# Some labels belong to an entity and to a relation. Some labels contain
-# delimiters of paths or columns.
+# Some entities and relations share a label. Some labels contain delimiters.
 _ENTITIES = (*mutations.LABELS, 'r,s', 'a b', 'x;y', 'x')
 _RELATIONS = (*mutations.LABELS[::2], 'r,s', 'r', 's', 'x;y', 'b ||| c')
 _LONGEST_MESSAGE = 3000
 _DELIMITERS = ('\t', '\t', ',', ' ', ';', ' ||| ')
 
-# A dict from the number of each accepted line to its labels.
+# Maps the number of each accepted line to the line's labels.
 Lines = dict[int, tuple[str, ...]]
 
 
@@ -48,7 +47,7 @@ def parse(
     relations: the labels of the relations that the model knows.
 
   Returns:
-    The accepted lines, and the numbers of the other lines.
+    The accepted lines, and the numbers of the refused lines.
   """
   accepted: Lines = {}
   refused = []
@@ -80,7 +79,7 @@ def well_formed(
   relations: list[str],
   generator: random.Random,
 ) -> bytes:
-  """Returns valid questions, unless a label contains a delimiter."""
+  """Returns questions. They are valid if no label contains a delimiter."""
   between = relation_delimiter or delimiter
   lines = []
   for _ in range(generator.randrange(7)):
@@ -100,7 +99,7 @@ def read(
   """Reads the questions with the package.
 
   Returns:
-    The accepted lines, and the messages about the other lines.
+    The accepted lines, and the messages about the refused lines.
   """
   words = parser.vocabulary
   accepted: Lines = {}
@@ -132,8 +131,7 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
   """Reads one mutated input.
 
   Returns:
-    The outcome. Then a description of what is wrong with this outcome, or an
-    empty text.
+    The outcome, such as `questions`. Then what is wrong, or an empty text.
   """
   relations = list(_RELATIONS) + ['?'] * (generator.random() < 0.2)
   delimiter = generator.choice(_DELIMITERS)
@@ -149,8 +147,8 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     file = folder / f'questions{suffix}'
     stored = mutations.COMPRESSORS[suffix](raw) if suffix else raw
     if suffix and generator.random() < 0.3:
-      # Mutate the archive, too. If it is damaged, the package must report the
-      # damage or a wrong line before the damage.
+      # If the mutated archive is damaged, the package must report the damage,
+      # or a wrong line before the damage.
       stored = mutations.mutate(stored, generator)
       try:
         raw = mutations.DECOMPRESSORS[suffix](stored)
@@ -174,7 +172,7 @@ def trial(folder: pathlib.Path, generator: random.Random) -> tuple[str, str]:
     )
     if damage:
       return 'a damaged archive', ''
-  if not readable:  # A wrong line before the damage must have been reported.
+  if not readable:  # The message must be about a line before the damage.
     return 'a damaged archive', '' if messages else 'no error'
   accepted, refused = parse(raw, delimiter, relation_delimiter, set(relations))
   if not skip_bad and refused:

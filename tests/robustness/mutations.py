@@ -49,12 +49,13 @@ def strict_lines(
 
   Args:
     raw: the content of the file.
-    allow_mark: whether a byte-order mark of UTF-8 is left out. Otherwise, the
-      file cannot be read.
+    allow_mark: whether to leave out a byte-order mark of UTF-8. If False, this
+      mark makes the file unreadable.
 
   Yields:
-    For each line: its number, counted from 1; its text, or None if the line
-    breaks a rule; and whether the file cannot be read beyond this line.
+    The number of the line, from 1.
+    The text of the line, or None if the line breaks a rule.
+    Whether the file cannot be read beyond this line.
   """
   without = raw.removeprefix(_MARKS[0]) if allow_mark else raw
   allowed = without != raw
@@ -91,19 +92,19 @@ def flip_bit(data: bytes, generator: random.Random) -> bytes:
 
 
 def any_byte(data: bytes, generator: random.Random) -> bytes:
-  """Replaces one byte."""
+  """Replaces or appends one byte."""
   place = _place(data, generator)
   return data[:place] + generator.randbytes(1) + data[place + 1 :]
 
 
 def cut(data: bytes, generator: random.Random) -> bytes:
-  """Deletes some bytes."""
+  """Deletes at most 30 bytes."""
   start, end = sorted(_place(data, generator) for _ in range(2))
   return data[:start] + data[min(end, start + 30) :]
 
 
 def truncate(data: bytes, generator: random.Random) -> bytes:
-  """Cuts off the end."""
+  """Deletes the end."""
   return data[: _place(data, generator)]
 
 
@@ -114,7 +115,7 @@ def repeat(data: bytes, generator: random.Random) -> bytes:
 
 
 def insert(data: bytes, generator: random.Random) -> bytes:
-  """Inserts a sequence with a special meaning."""
+  """Inserts bytes with a special meaning."""
   place = generator.choice([0, len(data), _place(data, generator)])
   return data[:place] + generator.choice(_PIECES) + data[place:]
 
@@ -142,7 +143,7 @@ def add_field(data: bytes, generator: random.Random) -> bytes:
 
 
 def line_ends(data: bytes, generator: random.Random) -> bytes:
-  """Changes one or all line ends to those of another system."""
+  """Changes one or all line ends."""
   end = generator.choice([b'\r\n', b'\r', b'\n\r', b'\n'])
   if generator.random() < 0.5:
     return data.replace(b'\r\n', b'\n').replace(b'\n', end)
@@ -159,7 +160,7 @@ def encode(data: bytes, generator: random.Random) -> bytes:
 
 
 def huge_label(data: bytes, generator: random.Random) -> bytes:
-  """Extends a label to about the maximum length of a line, or far beyond."""
+  """Extends a line to about the maximum length, or far beyond."""
   place = _place(data, generator)
   length = generator.choice([_MOST_BYTES - 8, _MOST_BYTES, 3 * _MOST_BYTES])
   length += generator.randrange(12)
@@ -167,7 +168,7 @@ def huge_label(data: bytes, generator: random.Random) -> bytes:
 
 
 def long_path(data: bytes, generator: random.Random) -> bytes:
-  """Inserts about as many relations as a path may have."""
+  """Inserts about 1000 relations, the maximum of a path."""
   place = _place(data, generator)
   length = generator.choice([998, 999, 1000, 1001])
   return data[:place] + b'r,' * length + data[place:]
@@ -209,8 +210,8 @@ def run(trial: Trial, description: str, argv: list[str] | None = None) -> int:
   """Tries random inputs, and prints the outcomes.
 
   Args:
-    trial: reads one mutated input in a folder. Returns its outcome, and a
-      description of what is wrong with this outcome, or an empty text.
+    trial: reads one mutated input in a folder. Returns the outcome. Then what
+      is wrong, or an empty text.
     description: the help text of the script.
     argv: the command line. Default: that of the process.
 

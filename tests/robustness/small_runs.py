@@ -1,4 +1,4 @@
-"""Creates graphs and commands for small trainings, and compares their results.
+"""Creates graphs and commands for small trainings, and compares the results.
 
 This file is also a config file for `--config`.
 """
@@ -108,8 +108,8 @@ def metrics(
 
   Args:
     work: the work folder.
-    growing: whether the training may still be writing the last line. An
-      incomplete last line is then left out.
+    growing: whether the training may still run. If True, an incomplete last
+      line is left out.
   """
   text = (work / 'metrics.jsonl').read_text()
   if growing:
@@ -123,8 +123,8 @@ def metrics(
 def outcome(work: pathlib.Path) -> dict[str, str]:
   """Returns checksums of a finished run's results, by name.
 
-  The results are the state in the last and in the best checkpoint,
-  metrics.jsonl and results.json.
+  The results are metrics.jsonl, results.json, and the states in the last and
+  the best checkpoint.
   """
   workdir = workdir_lib.Workdir(work)
   config = workdir.config()

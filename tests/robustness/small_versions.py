@@ -19,14 +19,14 @@ from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
 
-_NOISE = 0.3  # standard deviation of the change of each parameter
-# At least this share of the questions has different answers in two versions.
+_NOISE = 0.3  # standard deviation of the noise in each parameter
+# Minimum share of questions whose answers differ between successive versions.
 _DIFFERENT = 0.9
 
 
 @dataclasses.dataclass
 class Version:
-  """A model that the server is to serve.
+  """A model for the server.
 
   Attributes:
     identity: the name of the model in responses.
@@ -57,7 +57,7 @@ def train(folder: pathlib.Path) -> pathlib.Path:
 def make(
   work: pathlib.Path, count: int, generator: np.random.Generator
 ) -> list[Version]:
-  """Makes models with different parameters. The first is that of the folder.
+  """Makes models with different parameters. The first is the trained one.
 
   Raises:
     RuntimeError: two successive models have almost the same answers.
@@ -65,7 +65,7 @@ def make(
   loaded = load.load_with_task(work)
   data = loaded.task.data
   words = data.vocabulary
-  # Several facts have the same question, which is asked once.
+  # Several facts have the same question. The set contains it once.
   questions = sorted(
     {
       (words.entities[head], words.relations[relation], '?')
@@ -83,8 +83,8 @@ def make(
     if versions and answers.differing(versions[-1].answers) < _DIFFERENT:
       raise RuntimeError('two versions of the model hardly differ')
     versions.append(Version(served.Served(model).identity, answers, params))
-    # After a short training, all answers are almost equal. Larger parameters
-    # give different answers to different questions.
+    # After a short training, all questions have almost the same answers. With
+    # large noise, the answers differ.
     params = jax.tree.map(
       lambda leaf: (
         leaf + _NOISE * generator.standard_normal(leaf.shape)
@@ -95,7 +95,7 @@ def make(
 
 
 def save(work: pathlib.Path, params: Any) -> None:
-  """Saves parameters as a new checkpoint, which is the best one."""
+  """Saves parameters as a new checkpoint, and marks it as the best."""
   workdir = workdir_lib.Workdir(work)
   config = workdir.config()
   setup = setup_lib.Setup(config, tasks.make_task(config, workdir.data()))

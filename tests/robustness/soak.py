@@ -3,9 +3,9 @@
     python tests/robustness/soak.py --minutes=60 --folder=soak
 
 Runs a tiny training that validates and saves every few seconds, and records the
-resident memory of its process. The process is paused (SIGSTOP) for a part of
-the time, so that it does not use a whole core. At the end, it is interrupted
-(SIGTERM). Writes memory.csv and, if matplotlib is installed, memory.png.
+resident memory of the process. The process is paused (SIGSTOP) for a part of
+the time, so that it does not use a whole core. At the end, the process receives
+SIGTERM. Writes memory.csv and, if matplotlib is installed, memory.png.
 """
 
 import argparse
@@ -23,8 +23,7 @@ import small_runs
 _SAMPLE_SECONDS = 5.0  # maximum time between two samples
 _SAMPLES = 10  # minimum number of samples
 _SLICE_SECONDS = 0.2
-# Memory still grows in this first fraction of the time, because functions are
-# compiled and caches are filled.
+# In this first fraction of the time, compilation and caches need more memory.
 _WARM_UP = 0.1
 
 
@@ -41,7 +40,7 @@ def watch(
   seconds: float,
   share: float,
 ) -> list[tuple[float, float]]:
-  """Samples the memory of a process that runs for a share of the time.
+  """Samples the memory of a process, and pauses it for 1 - `share` of the time.
 
   Returns:
     The time in seconds and the resident memory in MiB of each sample.
@@ -66,10 +65,7 @@ def watch(
 
 
 def summarize(samples: list[tuple[float, float]]) -> dict[str, float]:
-  """Returns two medians (first and last quarter), the slope and the maximum.
-
-  The samples during the warm-up are left out.
-  """
+  """Returns statistics of the memory after the warm-up."""
   warm = samples[int(len(samples) * _WARM_UP) :]
   quarter = max(len(warm) // 4, 1)
   hours, memory = zip(*((s / 3600, m) for s, m in warm), strict=True)
@@ -94,7 +90,7 @@ def plot(samples: list[tuple[float, float]], path: pathlib.Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Trains and measures. Returns 1 if the memory grows."""
+  """Returns 1 if the memory grows too much, or the exit status is wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -103,10 +99,10 @@ def main(argv: list[str] | None = None) -> int:
     '--share',
     type=float,
     default=0.3,
-    help='share of the time in which the training is not paused',
+    help='share of the time in which the training runs',
   )
   parser.add_argument(
-    '--folder', help='folder for the results; by default, they are deleted'
+    '--folder', help='folder for the results. Default: results are deleted'
   )
   parser.add_argument(
     '--most-growth',

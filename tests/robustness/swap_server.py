@@ -1,4 +1,4 @@
-"""Tests that a server takes up new checkpoints without losing a request.
+"""Tests that a server serves new checkpoints without losing a request.
 
     python tests/robustness/swap_server.py --swaps=20
 
@@ -7,8 +7,8 @@ send requests without a pause, better checkpoints are saved in the work folder,
 one after another. Each of the following is a failure:
 
 - A request is not answered, or its status is not 200.
-- An answer is not that of `Model.predict` of the model that the response names.
-- A response names a model that was not saved yet, or one that was replaced
+- An answer differs from `Model.predict` of the model that the response names.
+- A response names a model that was not saved yet, or a model that was replaced
   before the request was sent.
 - A checkpoint is not served within `--seconds`, or `/metrics` does not count
   it.
@@ -35,7 +35,7 @@ import small_versions
 _PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _MOST_QUESTIONS = 20  # maximum number of questions in a request
-# This number of clients also sends long requests. At most 8 of these may wait.
+# Number of clients that also send long requests. 8 long requests may wait.
 _LONG = 4
 
 
@@ -45,11 +45,10 @@ class Tally:
 
   Attributes:
     complete: the number of responses with status 200.
-    compared: the number of answers that were compared with the model's.
+    compared: the number of answers that were compared.
     slowest: the longest time from the end of a save to the first response of
       the new model, in seconds.
-    repeated: the number of times that a checkpoint could not be loaded at once,
-      because it was being written or replaced.
+    repeated: the number of failed loads, which the server repeats.
     failures: descriptions of what went wrong.
   """
 
@@ -80,7 +79,7 @@ class Load:
   async def run(
     self, clients: int, seed: int, work: pathlib.Path, seconds: float
   ) -> None:
-    """Runs clients, and replaces the model by each further version in turn."""
+    """Runs clients, and saves the other versions one after another."""
     async with asyncio.TaskGroup() as group:
       running = [
         group.create_task(
@@ -157,7 +156,7 @@ class Load:
     Args:
       connection: the connection.
       generator: draws the request.
-      long: whether some of the requests are long, with several batches.
+      long: whether the request may be a long one, of several batches.
     """
     count = generator.choice([1, 1, 1, _MOST_QUESTIONS])
     questions = [
@@ -203,7 +202,7 @@ class Load:
 
 
 def main(argv: list[str] | None = None) -> int:
-  """Replaces the model of a server. Returns 1 if anything went wrong."""
+  """Runs the test. Returns 1 if anything went wrong."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
@@ -235,8 +234,8 @@ def main(argv: list[str] | None = None) -> int:
     log.unlink()
   print(
     f'{flags.swaps} new checkpoints (the slowest was served after '
-    f'{tally.slowest:.1f} s; {tally.repeated} times, a checkpoint could not be '
-    f'loaded at once), {tally.complete:,} responses, '
+    f'{tally.slowest:.1f} s; {tally.repeated} failed loads were repeated), '
+    f'{tally.complete:,} responses, '
     f'{tally.compared:,} answers compared: '
     + (f'FAILED: {tally.failures[:10]}' if tally.failures else 'nothing wrong')
   )

@@ -24,8 +24,8 @@ def outcome(script: str, *flags: str) -> str:
 
 
 def test_a_killed_or_stopped_training_has_the_same_results() -> None:
-  # With this seed, the training is killed while it writes its first checkpoint,
-  # and is stopped when it has written the next one.
+  # With this seed, the training is killed while it writes the first checkpoint,
+  # and stopped after it has written the second.
   flags = ('--kills=1', '--stops=1', '--runs=1', '--epochs=9', '--seed=24')
   said = outcome('kill', *flags)
   assert said.startswith('1 kills')
