@@ -1,4 +1,4 @@
-"""Sends requests to a server, for the tests."""
+"""Sends requests to a server."""
 
 import json
 import urllib.error
@@ -11,13 +11,7 @@ TOKEN = 'a secret'
 
 
 class Response(NamedTuple):
-  """A response.
-
-  Attributes:
-    status: the status.
-    text: the body.
-    headers: the headers by name.
-  """
+  """A response. `text` is the body."""
 
   status: int
   text: str
@@ -36,8 +30,8 @@ def exchange(
   Args:
     address: the address of the server.
     path: the path, which may contain a query.
-    body: the body. If `kind` is 'json', this is a value that is sent as JSON,
-      or bytes. Otherwise, it is a text. Default: there is no body.
+    body: bytes, a JSON value (if `kind` is 'json') or a text (otherwise).
+      Default: no body.
     token: the token.
     method: the method. Default: GET without a body, otherwise POST.
     kind: the part of the media type after `application/`.
@@ -63,7 +57,7 @@ def exchange(
 
 
 def send(running, path, body=None, **options) -> tuple[int, str]:
-  """Returns the status and the body of a response. See `exchange`."""
+  """Sends a request, see `exchange`. Returns the status and the body."""
   return exchange(running.address, path, body, **options)[:2]
 
 

@@ -10,7 +10,7 @@ from coke_jax.serve import addresses, server
 
 
 def resolves(url):
-  """Returns whether the name of the machine in a URL has an address."""
+  """Returns whether the host name in a URL has an address."""
   name = url.removeprefix('http://').rpartition(':')[0].strip('[]')
   try:
     return bool(socket.getaddrinfo(name, None))

@@ -1,4 +1,4 @@
-"""Compares the responses of all routes with their description in OpenAPI."""
+"""Compares responses with their description in OpenAPI."""
 
 import json
 
@@ -36,8 +36,7 @@ REQUESTS = {
   'get /healthz': [None],
   'get /readyz': [None],
 }
-# Other tests send requests to these operations, because their responses are not
-# one JSON object.
+# Operations whose response is not one JSON object. Separate tests check them.
 OTHERS = {'post /v1/predict/lines', 'get /metrics'}
 
 

@@ -1,4 +1,4 @@
-"""Tests a server under load: full queues, joined batches and time limits."""
+"""Tests a server under load: full queues, joined requests and time limits."""
 
 import asyncio
 import concurrent.futures
@@ -34,7 +34,7 @@ def serving(**limits):
 
 @contextlib.contextmanager
 def occupied(running):
-  """Runs a job that occupies the thread of the requests."""
+  """Runs a job, so that questions and long requests wait."""
   started, released = threading.Event(), threading.Event()
 
   def job(_):
@@ -177,8 +177,8 @@ def test_metrics_count_requests_and_describe_the_model(running):
 
 def test_a_request_that_takes_too_long_is_answered_with_an_error():
   with serving(seconds=0.2) as running, occupied(running):
-    # The status of an answer in JSON lines is sent before the lines, so it is
-    # 200 even if a line is an error.
+    # The status of JSON lines is sent first, so it is 200 even if a line is an
+    # error.
     lines = http_client.exchange(
       running.address,
       '/v1/predict/lines',

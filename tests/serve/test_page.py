@@ -1,4 +1,4 @@
-"""Tests the page in Chromium: questions, reasons, a review and errors."""
+"""Tests the web page of a server in Chromium."""
 
 import pathlib
 import re
@@ -51,7 +51,7 @@ def open_page(browser, running):
     return page
 
   def note(message):
-    # Chromium also reports responses with an error status, which are expected.
+    # The tests expect responses with an error status. Chromium reports them.
     if message.type in ('error', 'warning') and (
       'Failed to load resource' not in message.text
     ):
@@ -67,7 +67,7 @@ def open_page(browser, running):
 
 
 def expect_answers(page, running, *question, **options):
-  """Waits for the answers of `Model.predict`."""
+  """Waits until the page shows the answers of `Model.predict`."""
   predicted = running.engine.served.model.predict(question, **options)
   sync_api.expect(page.locator('#answers .answer bdi')).to_have_text(
     [one.label for one in predicted]
@@ -85,9 +85,9 @@ def choose(page, field, text, expected):
 
 
 def tab_to(page, name):
-  """Presses the Tab key until a button with a matching name has the focus.
+  """Presses Tab until the name of the focused button matches `name`.
 
-  Returns the name of this button.
+  Returns the name of the button.
   """
   for _ in range(MOST_TABS):
     page.keyboard.press('Tab')

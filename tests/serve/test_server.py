@@ -1,4 +1,4 @@
-"""Compares the responses of a running server with the answers of the model."""
+"""Tests the answers, the errors and the end of a running server."""
 
 import http.client
 import json
@@ -89,7 +89,7 @@ def test_labels_are_found_without_accents_and_case(running):
 def test_json_lines_of_any_length_keep_their_numbers(running, extra):
   question = json.dumps(QUESTION)
   most = limits.Limits().line_bytes
-  # Spaces between the labels and the closing bracket are allowed in JSON.
+  # JSON allows spaces before the closing bracket.
   padded = question[:-1].ljust(most - 2 + extra) + ']\n'
   assert len(padded) == most + extra
   status, text = send(
@@ -157,7 +157,7 @@ def test_json_lines_show_the_text_of_a_bad_line(running):
     ('/v1/predict', {'questions': [['Kenia', 'region', '?']]}, "or 'Kenya'"),
     ('/v1/rank', {'facts': [['Kenya', 'regoin', 'Africa']]}, "'region'"),
     ('/v1/discover', {'relation': 'bordres'}, "mean 'borders'"),
-    # Labels that contain the text come before those with a similar spelling.
+    # Labels that contain the text come before labels with a similar spelling.
     ('/v1/facts', {'entity': 'Asuncion'}, "mean 'Asunción'"),
   ],
 )
@@ -184,7 +184,7 @@ def test_labels_are_suggested_for_the_first_bad_json_lines(running):
 
 @pytest.fixture
 def command(tmp_path, request):
-  """Starts the command. Yields the process, and the URL that it prints.
+  """Starts `coke serve`. Yields the process and the printed URL.
 
   The parameter of the fixture is the value of --host.
   """
@@ -211,7 +211,7 @@ def command(tmp_path, request):
 def accepted(address, length):
   """Sends the headers of a question. Returns the connection.
 
-  The server has accepted the request, and waits for a body of `length` bytes.
+  The server then waits for a body of `length` bytes.
   """
   port = int(address.rpartition(':')[2])
   connection = socket.create_connection(('127.0.0.1', port), 60)
@@ -230,8 +230,7 @@ def test_the_command_answers_accepted_requests_after_a_signal(command):
   body = json.dumps({'questions': [list(QUESTION)], 'top': 1}).encode()
   with accepted(address, len(body)) as connection:
     process.send_signal(signal.SIGTERM)
-    # A command that ignores a signal would be ended after
-    # `_PATIENCE_SECONDS`.
+    # If no handler had run, `interruption` would have ended the command by now.
     time.sleep(interruption._PATIENCE_SECONDS + 1)
     assert process.poll() is None
     connection.sendall(body)

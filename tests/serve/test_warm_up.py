@@ -49,8 +49,7 @@ def test_no_request_compiles_a_program_after_the_warm_up(model):
   sizes = len(model.model.predictor.scorer.batch_sizes())
   assert compiled - before == 4 * sizes
   requests(model)
-  # The only further trace is of the static embeddings, which are computed
-  # without a compiled program.
+  # One more trace: the static embeddings are computed without compilation.
   assert model.model.encoder.traces == compiled + 1
 
 
