@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 def test_a_pickle_in_a_checkpoint_is_not_loaded(folder):
-  """Replaces each file in turn by a pickle. No pickle may be executed."""
+  """Overwrites each file with a pickle. No pickle may be executed."""
   mark = folder.parent / 'executed'
   payload = b'cposix\nsystem\n(V' + f'touch {mark}'.encode() + b'\ntR.'
   save(folder, (10, 10), (20, 10))
@@ -331,7 +331,7 @@ def test_a_damaged_newest_checkpoint_is_skipped(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Removes the list of files, as if a kill had prevented its writing."""
+  """Removes the list of files, as after a kill before the list is written."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']
@@ -340,7 +340,6 @@ def forget_files(folder: pathlib.Path, step: int) -> None:
 
 
 def test_the_damaged_file_is_named(folder, caplog):
-  """Files are checked before orbax reads them, so only one error is logged."""
   save(folder, (10, 10), (20, 10))
   state_files = [
     path
@@ -481,8 +480,7 @@ def test_for_a_missing_best_checkpoint_the_newest_is_used(folder, caplog):
 def test_training_continues_after_a_damaged_checkpoint(folder, damage):
   """Training restarts at step 10 and saves at steps 15 and 20.
 
-  The damaged checkpoint of step 20 must not stop the training and must be
-  replaced.
+  The damaged checkpoint of step 20 must be replaced.
   """
   save(folder, (10, 10), (20, 20))
   damage(folder, 20)
@@ -561,10 +559,7 @@ def test_digest_does_not_depend_on_memory_layout():
 
 
 def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
-  """A swapped or linked checkpoint is intact, but its name states a wrong step.
-
-  Such a checkpoint is not used.
-  """
+  """Each of these checkpoints is intact, but its folder names another step."""
   save(tmp_path, (1, 1), (2, 1), (3, 1))
   assert {path.name for path in tmp_path.glob('step_*')} == {
     'step_1',
@@ -581,7 +576,7 @@ def test_a_checkpoint_under_the_name_of_another_is_not_used(tmp_path, caplog):
     assert_same(state, state_of(3))
     assert 'step 9 is a renamed checkpoint of step 3' in caplog.text
     state, metadata = checkpoints.best(TEMPLATE)
-    assert metadata['step'] == 3  # Step 2 is not used as step 1.
+    assert metadata['step'] == 3  # The checkpoint of step 2 is not used.
     assert 'step 1 is a renamed checkpoint of step 2' in caplog.text
   with checkpoints_lib.Checkpoints(tmp_path, writing=True) as checkpoints:
     checkpoints.latest(TEMPLATE)

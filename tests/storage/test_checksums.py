@@ -1,4 +1,4 @@
-"""Checks that SHA256SUMS detects each missing, changed or additional file."""
+"""Tests that checksums detect each missing, changed or additional file."""
 
 import hashlib
 import shutil

@@ -134,7 +134,7 @@ with workdir.Workdir(sys.argv[1]).locked():
 
 
 def test_the_lock_excludes_other_processes_until_its_holder_ends(tmp_path):
-  # The holder creates this folder with its parents.
+  # The holder creates this folder and the parents.
   place = workdir.Workdir(tmp_path / 'a' / 'b')
   holder = subprocess.Popen(
     [sys.executable, '-c', _HOLDER, str(place.folder)],
@@ -426,7 +426,7 @@ def test_labels_of_another_graph(place):
 def test_settings_of_another_run(place):
   path = place.folder / 'config.json'
   changed = settings().to_dict()
-  # This field and the spaces in the file may change.
+  # `log_every_steps` and the spaces in the file may change.
   changed['train']['log_every_steps'] = 3
   path.write_text(json.dumps(changed))
   assert_same_data(place.data())
@@ -539,10 +539,10 @@ def test_a_half_written_last_line(place):
   whole = path.read_bytes()
   path.write_bytes(whole + b'{"kind": "train", "st')
   assert log.read() == lines(1, 2)
-  log.cut_after(2)  # A training does this before it continues.
+  log.cut_after(2)  # A resumed training does this first.
   log.append(lines(3)[0])
   assert log.read() == lines(1, 2, 3)
-  # If only the line end is missing, the line may have been cut inside a number.
+  # A line without a line end counts as incomplete.
   path.write_bytes(whole[:-1])
   assert log.read() == lines(1)
 
@@ -689,7 +689,7 @@ def test_a_device_is_written_and_not_replaced(tmp_path):
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'), reason='needs /proc')
 def test_an_open_file_is_written_directly(tmp_path):
-  """`/dev/stdout` is such a path, if standard output is a file."""
+  """Like `/dev/stdout`, the path is a link to an open file."""
   with (tmp_path / 'file').open('w') as opened:
     path = tmp_path / 'link'
     path.symlink_to(f'/proc/self/fd/{opened.fileno()}')
@@ -735,7 +735,7 @@ def test_unfinished_files_of_a_killed_process_are_deleted(place):
     alive.write_text('half')
     with place.locked():
       assert not left.exists()
-      assert alive.exists()  # Its writer is still running.
+      assert alive.exists()  # The writer is still running.
       assert all(path.exists() for path in others)
     alive.write_text('whole')
   assert (place.folder / 'results.json').read_text() == 'whole'
