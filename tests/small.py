@@ -1,7 +1,8 @@
 """Small graphs, path data, configs, models and work folders for the tests.
 
-`TableModel` replaces CoKE. Its scores are sums of small integers. So ties are
-frequent, and a plain loop computes exactly the same scores.
+Many tests use `TableModel` instead of CoKE. The scores of a `TableModel` are
+sums of small integers. So ties are frequent, and a plain loop computes exactly
+the same scores.
 """
 
 import copy
@@ -68,8 +69,7 @@ def random_graph(
       is 0, the split is empty, even with `repeats`.
     entities: the labels, or their number.
     relations: the labels, or their number.
-    unseen: number of entities that are in no training triple. These are the
-      last ones.
+    unseen: this many of the last entities are in no training triple.
     repeats: whether to add some duplicates to each split, some training triples
       to valid and test, and a triple of valid to test.
   """
@@ -106,8 +106,7 @@ def write_splits(
 
   Args:
     folder: the folder. It is created if it is missing.
-    **splits: labelled triples by split. The file of a split that is not given
-      is empty.
+    **splits: labelled triples by split. Default: an empty file.
   """
   folder.mkdir(parents=True, exist_ok=True)
   for split in {**dict.fromkeys(SPLITS, ()), **splits}:
@@ -209,18 +208,17 @@ def _apply(model, options, params, arguments, rngs):
 class TableModel:
   """A model whose score is a sum of small integers.
 
-  One integer is the position of the mask. Each token adds another one, which
-  depends on the token, its position and the candidate. The hidden state of a
-  token is its id, its position and the layer. The first table is also used as
-  the static embeddings.
+  The score of a candidate is the position of the mask, plus
+  `tables[position][token, candidate]` for each token. The hidden state of a
+  token is the vector [token, position, layer]. The static embeddings are
+  `tables[0]`.
 
   Attributes:
     tables: the parameters: for each of K positions, a float32 array [tokens, V]
-      of integers from 0 to `levels` - 1. Fewer levels give more ties. There is
-      one array per position because of a known issue of pmap (jax 0.10.2):
-      `in_axes` is misapplied if the three arguments of the mapped function
-      contain three arrays in all.
-    traces: the number of traces, which equals the number of compilations.
+      of integers from 0 to `levels` - 1. Fewer levels give more ties. A single
+      array for all positions would trigger the known issue in
+      `parallel.map_devices`.
+    traces: the number of calls of `apply`. Each compilation calls it once.
   """
 
   num_layers = 2
@@ -289,7 +287,7 @@ def with_labels(
   entities: Sequence[str] = ENTITIES,
   relations: Sequence[str] = RELATIONS,
 ) -> model_lib.Model:
-  """Returns a copy of a model in which `random_graph()` has other labels.
+  """Returns a copy of a model of `random_graph()` with other labels.
 
   The copy shares the compiled programs of the model.
   """
@@ -358,7 +356,7 @@ def scores_by_hand(model, question):
 def facts(data, *splits):
   """Returns the labelled triples of splits.
 
-  For path data, these are the paths with a single relation and their inverses.
+  For path data, returns the paths with a single relation, and the inverses.
   """
   words = data.vocabulary
   found = set()
@@ -389,10 +387,9 @@ def reached(edges, question):
 
 
 def known_in(data, question, label):
-  """Returns the first split in which a label is a known answer.
+  """Returns the first split in which a label is a known answer, or ''.
 
-  A path may combine edges of this split and of train. Returns an empty string
-  if the label is not a known answer.
+  A path may combine edges of this split and of train.
   """
   for split in SPLITS:
     if label in reached(facts(data, 'train', split), question):
@@ -403,8 +400,8 @@ def known_in(data, question, label):
 def ends(data, question, *splits):
   """Returns the candidates for `?` under type matching.
 
-  A candidate occurs in the place of `?` in a triple that is in train or the
-  given splits and has the relation next to `?`.
+  A candidate is at the position of `?` in a triple of train or `splits`. The
+  relation of this triple is the one next to `?`.
   """
   edges = facts(data, 'train', *splits)
   if question[0] == '?':

@@ -1,4 +1,4 @@
-"""Checks which packages of `coke_jax` may import which other packages."""
+"""Checks what each module of `coke_jax` may import and use."""
 
 import ast
 import functools
@@ -23,7 +23,7 @@ LEVELS = (
   {'host_cluster', 'host_guard'},
   {'model', 'errors', 'progress_bar', 'version'},
 )
-# Exceptions: two packages of the same level. The first may import the second.
+# Exceptions: pairs of the same level. The first package may import the second.
 NEIGHBOURS = {('plots', 'predict')}
 
 DEVICE_WORDS = {
@@ -188,7 +188,7 @@ def test_imports_point_down():
 def test_no_circular_imports():
   check(
     [
-      f'{module} is imported by a module that it imports'
+      f'{module} imports itself through other modules'
       for module in MODULES
       if module in reached(module)
     ]
