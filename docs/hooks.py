@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: add the generated pages and rewrite links.
+"""Hooks of mkdocs that add the generated pages and rewrite links.
 
 Pages in docs/ link to files outside of docs/ by relative paths, so that the
 links also work on GitHub. On the site, such a link leads to the file on GitHub.
