@@ -1,4 +1,4 @@
-"""Trains the paper's model of FB15k-237 within the given minutes.
+"""Trains the paper's model of FB15k-237 within `--minutes` (default: 8).
 
     python -m experiments.benchmarks.accelerator --out=DIR --work=DIR
 
@@ -11,9 +11,8 @@
 4. Ranks the test split and writes results.json, metrics.jsonl and the training
    curves.
 
-With `--settings=recipe`, points 2 and 3 are replaced by a training of
-configs/fb15k237_cpu.py. Its numbers of epochs and members are chosen to fit the
-time.
+With `--settings=recipe`, the script trains configs/fb15k237_cpu.py instead of
+points 2 and 3. The numbers of epochs and members fit the time.
 """
 
 import argparse
@@ -54,7 +53,7 @@ RESERVE_SECONDS = 60
 
 
 def make_config(smoke: bool) -> ml_collections.ConfigDict:
-  """Returns the paper's settings, changed as in the first of `MEASURED`.
+  """Returns the paper's settings with the first setting in `MEASURED`.
 
   Args:
     smoke: whether to return the settings of a tiny model instead.
@@ -121,8 +120,8 @@ def measure_all(
   for rows, dtype, batch_size in MEASURED[:1] if smoke else MEASURED:
     variant = ml_collections.ConfigDict(config.to_dict())
     variant.train.rows, variant.model.dtype = rows, dtype
-    # With `smoke`, the batch size is that of the later training. Then both use
-    # the same step function, which is compiled only once.
+    # With `smoke`, the batch size is that of the later training, so the step
+    # function is compiled only once.
     variant.train.batch_size = config.train.batch_size if smoke else batch_size
     timed = stopwatch.time_training(
       variant, task, seconds=0.1 if smoke else 5.0

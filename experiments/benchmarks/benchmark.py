@@ -2,11 +2,9 @@
 
     python -m experiments.benchmarks.benchmark
 
-Measures training steps (instances, queries and epochs per time, GFLOP/s,
-memory, compile time) and the full test evaluation. Writes the tables to
-<device>.md and all measurements to <device>.json, both in the folder
-experiments/results/benchmarks. README.md beside this script explains the
-numbers.
+Writes the tables to <device>.md and all measurements to <device>.json, both in
+the folder experiments/results/benchmarks. README.md beside this script explains
+the measurements.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""FB15k-237 if it is on this machine, or random data with the same counts."""
+"""Makes tasks from FB15k-237, or from random data if FB15k-237 is missing."""
 
 import ml_collections
 import numpy as np
@@ -22,7 +22,7 @@ _TINY_MODEL = {
 
 
 def why_random() -> str:
-  """Returns why random data are needed. Empty if FB15k-237 is available."""
+  """Returns why random data are needed, or '' if FB15k-237 is available."""
   try:
     benchmarks.locate(plan.DATASET, download=False)
   except text_files.DataError as error:
@@ -52,7 +52,7 @@ def make_task(
 
 
 def random_graph(counts: benchmarks.Benchmark) -> graph.KnowledgeGraph:
-  """Draws triples uniformly, so few queries have several answers."""
+  """Returns a graph of random triples. Few queries have several answers."""
   generator = np.random.default_rng(0)
 
   def triples(lines: int) -> np.ndarray:  # int32 [lines, 3]

@@ -11,7 +11,7 @@ Letters: K tokens, D width, F feed-forward size, V entities, L blocks.
 import dataclasses
 
 # For each product of the forward pass, the backward pass has two products of
-# its size, one for the gradient of each operand.
+# the same size: one for the gradient of each operand.
 TRAINING_FACTOR = 3
 
 
@@ -36,7 +36,7 @@ class Shape:
   whole_last_block: bool = False
 
   def forward(self, length: int) -> int:
-    """Returns the operations that score all entities for a sequence.
+    """Returns the number of operations that score all entities for a sequence.
 
     Args:
       length: K.
@@ -48,7 +48,7 @@ class Shape:
     return blocks + self._block(length, last) + head
 
   def training(self, length: int) -> int:
-    """Returns the operations of training on a sequence.
+    """Returns the number of operations of training on a sequence.
 
     Args:
       length: K.
@@ -56,7 +56,7 @@ class Shape:
     return TRAINING_FACTOR * self.forward(length)
 
   def _block(self, length: int, positions: int) -> int:
-    """Returns the operations of a block that computes some positions.
+    """Returns the number of operations of a block.
 
     Args:
       length: K.

@@ -2,25 +2,24 @@
 
     python -m experiments.benchmarks.large_graph --folder=/tmp/large
 
-The script makes each graph. A graph has four triples per entity, 822 relations,
-labels such as `Q123` and `P31`, and degrees that follow a power law. One
-entity, the hub, is the tail of a tenth of the triples, all with the same
-relation. With 5 million entities, there are 20 million triples, and the hub is
-the tail of 2 million of them. The parts are:
+The script draws random graphs. A graph has four triples per entity, 822
+relations, labels such as `Q123` and `P31`, and degrees that follow a power law.
+One entity, the hub, is the tail of a tenth of the triples, all with the same
+relation. With 5 million entities, there are 20 million triples, and 2 million
+triples have the hub as tail. The parts are:
 
 - `parse` reads the triple files and writes the cache of the package.
-- `load` reads the cache. All parts below also begin with this.
-- `train` trains for some steps.
-- `filter` finds the known answers to the questions for head and tail of 10,000
-  triples of the hub. With 5 million entities, each question for a head has 2
-  million known answers.
+- `load` reads the cache. All parts below also load the cache.
+- `train` trains for 20 steps.
+- `filter` finds the known heads and tails of 10,000 triples of the hub. With 5
+  million entities, each of these triples has 2 million known heads.
 - `rank` ranks the heads and tails of 1,000 test triples with untrained
   parameters.
 - `answer` answers 100 questions with untrained parameters.
 
-Each part runs in its own process, so the peak memory of each part is known. CPU
-seconds are those of all threads. On a busy machine, wall seconds are not
-meaningful.
+Each part runs in a separate process, so the peak memory of each part can be
+measured. CPU seconds are summed over all threads. On a busy machine, wall
+seconds are not meaningful.
 """
 
 import argparse
@@ -123,7 +122,7 @@ def _write(
 
 
 class Stopwatch:
-  """Measures the seconds of named sections, by the clock and by the CPU."""
+  """Measures the wall seconds and CPU seconds of named sections."""
 
   def __init__(self) -> None:
     self.seconds: dict[str, tuple[float, float]] = {}
@@ -157,7 +156,7 @@ def run_part(
   Returns:
     A dictionary:
     - `seconds`: the wall seconds and the CPU seconds of each section.
-    - `bytes`: the peak memory of the arrays of some sections.
+    - `bytes`: the peak memory of arrays, only measured in the part `filter`.
     - `peak_bytes`: the largest resident memory of this process.
   """
   watch = Stopwatch()
@@ -278,7 +277,7 @@ def _filter(folder: pathlib.Path, watch: Stopwatch) -> None:
     for split in ('train', 'valid', 'test')
   )
   watch.restart()
-  tracemalloc.start()  # It also traces the memory of NumPy arrays.
+  tracemalloc.start()  # tracemalloc also traces the memory of NumPy arrays.
   known = evaluated.known_answers(
     itertools.chain.from_iterable(parts), graph.vocabulary.num_entities
   )
@@ -469,7 +468,7 @@ def main() -> None:
 
 
 def write_results(folder: pathlib.Path) -> None:
-  """Collects the measured parts of all graphs in a folder."""
+  """Writes the results of all graphs in a folder, and prints the table."""
   results: dict[str, Any] = {}
   for path in sorted(folder.glob('*/*.json')):
     results.setdefault(path.parent.name, {})[path.stem] = json.loads(

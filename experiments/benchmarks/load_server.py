@@ -6,9 +6,9 @@ Each client sends one question per request, over one connection, and waits for
 the answer before it sends the next one. For comparison, `Model.predict` is
 called with one question after another in one process, without a server.
 `Model.predict` and each number of clients are measured in turns, for several
-rounds. The numbers are medians over the rounds. The answers of the server are
-compared with those of `Model.predict`. The clients run on the same machine, so
-the server does not have all of its processor time.
+rounds. The numbers are medians over the rounds. An answer is wrong if its
+probability differs from that of `Model.predict`. The clients run on the same
+machine, so they use a part of the processor time.
 """
 
 import argparse
@@ -46,7 +46,8 @@ class Round:
   Attributes:
     seconds: for each question, the seconds until it was answered.
     total: the duration of the measurement in seconds.
-    wrong: the number of answers that differ from those of `Model.predict`.
+    wrong: the number of questions whose best answer has another probability
+      than with `Model.predict`.
   """
 
   seconds: list[float]
@@ -79,7 +80,7 @@ def draw_questions(model: model_lib.Model, count: int) -> list[Question]:
 def call(
   model: model_lib.Model, questions: Sequence[Question], duration: float
 ) -> Round:
-  """Calls `Model.predict` with one question after another."""
+  """Calls `Model.predict` with one question after another for some seconds."""
   seconds: list[float] = []
   begin = time.perf_counter()
   while (start := time.perf_counter()) - begin < duration:
@@ -158,7 +159,7 @@ async def _post(
 
 
 def memory(process: int) -> float:
-  """Returns the memory of a process in MiB, or NaN if it is unknown."""
+  """Returns the memory of a process in MiB, or NaN if it is not in /proc."""
   try:
     text = pathlib.Path(f'/proc/{process}/status').read_text()
   except OSError:

@@ -9,8 +9,8 @@ from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
 _TINY_SIZES = (128,)
-# Sizes whose product would take longer are left out. In PyTorch, bfloat16 is
-# that slow on processors without bfloat16 instructions.
+# Sizes whose product would take more seconds are left out. In PyTorch, bfloat16
+# is that slow on processors without bfloat16 instructions.
 _MOST_SECONDS = 10.0
 _DTYPES = ('float32', 'bfloat16')
 _ROUND_SECONDS = 1.0
@@ -22,17 +22,17 @@ Product = Callable[[int], None]
 
 
 class Matrices:
-  """The measurement of a process of kind `matrices`: GFLOP/s by operand type.
+  """Measures the GFLOP/s of large products, for each type of the operands.
 
   In jax, the results of the products are float32, as in the model. In PyTorch,
-  they have the type of the operands.
+  the results have the type of the operands.
   """
 
   def __init__(self, setting: plan.Setting):
     self._setting = setting
 
   def prepare(self) -> dict[str, Any]:
-    """Selects and compiles the largest products that are not too slow."""
+    """Selects and compiles the largest products within the time limit."""
     tiny = self._setting.dataset == plan.TINY
     seconds = _TINY_ROUND_SECONDS if tiny else _ROUND_SECONDS
     make = _torch if self._setting.framework == 'torch' else _jax

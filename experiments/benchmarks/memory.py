@@ -1,7 +1,7 @@
 """Measures the memory of this process, in bytes.
 
-On other systems than Linux, only the peak since the start of the process is
-known.
+On systems other than Linux, `peak` returns the peak since the start of the
+process.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ class Growth:
     self._before = _status('VmRSS')
 
   def restart(self) -> None:
-    """Forgets the peak so far, but not the memory at the creation."""
+    """Sets the peak to the current memory."""
     with contextlib.suppress(OSError):  # The file only exists on Linux.
-      _RESET.write_text('5')  # This sets the peak to the current memory.
+      _RESET.write_text('5')
 
   def peak(self) -> int:
-    """Returns the peak since `restart`, minus the memory at the creation."""
+    """Returns the peak since `restart`, minus the memory before `__init__`."""
     if _STATUS.exists():
       return _status('VmHWM') - self._before
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -4,11 +4,11 @@
       --minutes=10 --out=peers_codex_s
 
 First trains the config. Then trains each PyKEEN model (peer) on the same
-triples for the given number of minutes. After every validation, the elapsed
-minutes and the filtered MRR of the valid split are recorded. At the end, the
-test split is ranked with the evaluator of this package. For the peers, it is
-also ranked with the evaluator of PyKEEN, and both MRRs must agree. Writes
-peers.json, peers.md and peers.png. Needs `pip install '.[peers,plots]'`.
+triples for `--minutes`. Every validation records the elapsed minutes and the
+filtered MRR of the valid split. At the end, the evaluator of this package ranks
+the test split. For the peers, the evaluator of PyKEEN ranks it, too, and the
+MRRs must agree. Writes peers.json, peers.md and peers.png. Needs
+`pip install '.[peers,plots]'`.
 """
 
 import dataclasses
@@ -41,8 +41,8 @@ from experiments.paper import formats
 from experiments.paper import options as options_lib
 
 _QUERIES_PER_CALL = 256
-# Maximum difference between the MRRs of the evaluators of this package and of
-# PyKEEN. They round float32 scores differently.
+# Maximum difference between the MRRs of the two evaluators, which round float32
+# scores differently.
 _TOLERANCE = 1e-3
 
 # The elapsed minutes and the valid MRR of each validation.
@@ -60,7 +60,7 @@ class Peer:
     learning_rate: learning rate of Adam.
     batch_size: number of distinct queries in a batch.
     label_smoothing: probability mass that is spread over all entities.
-    source: where the settings come from.
+    source: a paper, or how the settings were chosen.
   """
 
   name: str
@@ -76,8 +76,8 @@ _NORMAL = functools.partial(torch.nn.init.normal_, std=0.1)
 _COMPLEX = {
   'embedding_dim': 256,  # the number of complex numbers
   'loss': 'CrossEntropyLoss',
-  # By default, the standard deviation is 1, and there is a penalty. With these
-  # defaults, the valid MRR on CoDEx-S is .004 after five minutes.
+  # By default, the initial embeddings have the standard deviation 1, and there
+  # is a penalty. Then the valid MRR on CoDEx-S is .004 after five minutes.
   'entity_initializer': _NORMAL,
   'relation_initializer': _NORMAL,
   'regularizer': None,
@@ -128,7 +128,7 @@ PEERS = (
 def train_config(
   path: str, overrides: Sequence[str], out: pathlib.Path
 ) -> tuple[Curve, dict[str, Any]]:
-  """Trains a config by running the command line in a new process.
+  """Trains a config in a new process.
 
   Args:
     path: the config file.
@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     default='ComplEx,ConvE',
     help='names in PEERS, separated by commas; default: %(default)s',
   )
-  add('--seed', type=int, default=0, help='default: 0')
+  add('--seed', type=int, default=0, help='random seed; default: 0')
   add('--out', type=pathlib.Path, required=True, help='folder for all results')
   given, overrides = parser.parse_known_args(arguments)
   chosen = [peer for peer in PEERS if peer.name in given.peers.split(',')]

@@ -26,15 +26,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
   for dtype in ('float32', 'bfloat16')
 }
 BASELINE = 'torch-float32'  # All variants are compared with this one.
-# Query mode is also compared with instance mode. This is a dictionary from the
-# variant in query mode to the variant in instance mode.
+# Each variant in query mode is also compared with a variant in instance mode.
 INSTANCE_MODE = {
   f'coke-query-{dtype}': f'coke-instance-{dtype}'
   for dtype in ('float32', 'bfloat16')
 }
 SMOKE_VARIANTS = ('torch-float32', 'coke-query-bfloat16')
 
-# If a step of a training takes longer, the training is measured only in the
+# If a training step takes more seconds, the training is measured only in the
 # first round. In PyTorch, bfloat16 is that slow on processors without bfloat16
 # instructions.
 SLOW_SECONDS = 20.0
@@ -50,7 +49,7 @@ class Setting:
     label: the name of the setting within its group.
     framework: `coke_jax` or `torch`.
     dataset: a key of `data_sets.COUNTS`.
-    random: whether random data replace the data set.
+    random: whether to use random data with the counts of the data set.
     num_layers: the number of blocks.
     batch_size: rows in a batch.
     threads: the number of cores to use; 0 for all.

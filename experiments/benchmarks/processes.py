@@ -1,7 +1,6 @@
-"""Measures settings side by side, each in a process of its own.
+"""Measures each setting of a group in a separate process.
 
-The processes of a group run at the same time, but only one works at a time.
-Changes of the machine's speed therefore affect all of them.
+The processes take turns, so changes of the machine's speed affect all settings.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """A process ended too early. The message has the last line of its output."""
+  """A process ended too early. The message has the last line of its stderr."""
 
 
 class Worker:
@@ -122,8 +121,7 @@ def environment(setting: plan.Setting) -> dict[str, str]:
 def describe_machine() -> Record:
   """Describes the machine.
 
-  A separate process does this, because listing the devices in this process
-  would occupy them.
+  A separate process lists the devices, because this process would occupy them.
 
   Raises:
     WorkerError: the process ended too early.
@@ -157,7 +155,7 @@ def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
   ]
 
   def attempt(place: int, command: str) -> Record | None:
-    """Sends a command; returns None if the process has failed."""
+    """Returns the reply to a command, or None if the process has failed."""
     record = records[place]
     if 'error' in record:
       return None
