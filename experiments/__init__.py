@@ -1,5 +1,5 @@
-"""Scripts that make the paper's tables and figures, or measure something else.
+"""Scripts for the paper's tables and figures, and for other experiments.
 
-Run them as modules from the root of the repository, for example with
+Run the scripts as modules from the root of the repository, for example with
 `python -m experiments.paper.all --budget=smoke`.
 """
