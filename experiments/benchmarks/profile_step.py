@@ -3,10 +3,10 @@
     python -m experiments.benchmarks.profile_step --layers=12
 
 Trains for some steps under the profiler of jax, and adds up the time of all
-compiled operations by part. The training triples are random and have the counts
-of FB15k-237. The profiler only times the thread that started an operation. Run
-the script with `taskset -c 0`, so that this thread does all the work. The
-script works only on CPUs. On a GPU, read the trace of `jax.profiler` instead.
+compiled operations by part. The training triples are random, as many as in
+FB15k-237. The profiler only times the thread that started an operation. Run the
+script with `taskset -c 0`, so that this thread does all the work. The script
+works only on CPUs. On a GPU, read the trace of `jax.profiler` instead.
 """
 
 import argparse
@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from typing import Any
 
 # A dictionary from each part to a pattern for the `op_name` of operations. An
-# operation belongs to the first part whose pattern is found. Attention includes
-# its small products of queries, keys and values.
+# operation belongs to the first part whose pattern is found. `attention` is the
+# products of queries with keys, and of weights with values.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
   'products with entities': r'entity_logits/(.*dot_general|transpose)',
@@ -74,7 +74,7 @@ def milliseconds(folder: str) -> dict[str, float]:
 def profile(
   setting: Any, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
-  """Profiles device calls. A call before them compiles the program.
+  """Compiles the program in a first device call, then profiles more calls.
 
   Args:
     setting: the `plan.Setting` of the training.
@@ -83,8 +83,8 @@ def profile(
     dumped: the folder that XLA writes its programs to.
 
   Returns:
-    A dictionary of `page_faults`, the number of page faults per step, and
-    `milliseconds`, the time per step by part of the model.
+    The number of `page_faults` per step, and the `milliseconds` per step, by
+    part of the model.
   """
   import jax
 

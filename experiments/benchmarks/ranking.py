@@ -1,4 +1,4 @@
-"""Times the full filtered test evaluation, and encoding and scoring alone."""
+"""Times the full filtered test evaluation, with and without ranking."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from experiments.benchmarks import data_sets, memory, plan, stopwatch
 
 
 class Evaluation:
-  """The measurement of a process of kind `evaluation`."""
+  """Measures a setting of kind `evaluation`."""
 
   def __init__(self, setting: plan.Setting):
     self._setting = setting
@@ -41,8 +41,7 @@ class Evaluation:
       logits: Any = model.apply(
         {'params': params}, batch['tokens'], batch['mask_position']
       )
-      # The result is the maximum of the logits, because the compiler could
-      # simplify the sum of a product.
+      # The compiler can simplify the sum of a product, but not its maximum.
       best = logits.max(axis=1)
       return {'best': best}, jnp.isfinite(best)
 
@@ -90,7 +89,7 @@ class Evaluation:
         'mask_position': queries.mask_position[rows],
       }
       running = self._scores_only.start(self._params, batch, size)
-      # As in `Ranker`, one batch waits while another one runs.
+      # Like `Ranker`, starts a batch before it fetches the previous result.
       if pending is not None:
         pending.fetch()
       pending = running

@@ -14,7 +14,8 @@ from experiments.paper import formats
 Record = dict[str, Any]
 
 _MEBIBYTE = 2**20
-# The columns after the setting: header, key in the summary, and format.
+# The columns after the setting. Each has a header, a key of the summary and a
+# format.
 _TRAINING = (
   ('ms/step', 'milliseconds_per_step', ',.1f'),
   ('spread', 'spread', '.0%'),
@@ -132,7 +133,7 @@ def _costs(member: Record) -> Record:
 def _large_product_rates(members: Any) -> dict[str, float]:
   """Returns the GFLOP/s of large products by operand type.
 
-  They are the median over the rounds for the faster framework.
+  For each type, this is the median over the rounds of the faster framework.
   """
   rates: dict[str, float] = {}
   for member in members:
@@ -145,20 +146,13 @@ def _large_product_rates(members: Any) -> dict[str, float]:
 
 
 def _speedup(member: Record, base: Record | None) -> float | None:
-  """Returns the speed of a training, divided by that of another training.
+  """Returns how many times faster than `base` a training is.
 
-  Args:
-    member: the training.
-    base: the training to compare with, or None.
-
-  Returns:
-    The median over the rounds of the ratio of epochs per hour. None if there is
-    no `base`.
+  This is the median of the ratios in the rounds. None if `base` is None.
   """
   if base is None:
     return None
-  # A slow training is measured only in the first round, so the two numbers of
-  # rounds can differ.
+  # A slow training has only one round. Then only first rounds are compared.
   pairs = zip(epoch_seconds(member), epoch_seconds(base), strict=False)
   return statistics.median(theirs / ours for ours, theirs in pairs)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains the paper's model or the recipe of FB15k-237 on one GPU or TPU in at
-# most 10 minutes.
+# Trains a model of FB15k-237 on one GPU or TPU in at most 10 minutes. The model
+# is the paper's, or with `--settings=recipe` that of configs/fb15k237_cpu.py.
 #
 #   COKE_DATA_DIR=<folder with FB15k-237/> OUT=results \
 #     bash experiments/benchmarks/run.sh [--minutes=8] [--settings=recipe] [--smoke]
@@ -18,7 +18,7 @@ export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 export PYTHONUNBUFFERED=1
 python3 -m experiments.benchmarks.accelerator \
   --out="$out" --work="$work/run" "$@" 2>&1 | tee "$out/log.txt"
-# The exported model in pieces of 15 MB: cat model.tar.gz.* | tar xz
+# Writes the model in pieces of 15 MB. To unpack: cat model.tar.gz.* | tar xz
 python3 -m coke_jax.main --mode=export --workdir="$work/run" \
   --output="$work/model"
 tar cz -C "$work" model | split -b 15000000 - "$out/model.tar.gz."

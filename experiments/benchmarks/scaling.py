@@ -3,9 +3,9 @@
     python -m experiments.benchmarks.scaling
     python -m experiments.benchmarks.scaling --entities 4600000 --width 128
 
-docs/guides/scaling.md explains the formulas. For models whose parameters are
-mostly embeddings, the error of the memory is at most a tenth. Times assume that
-a machine reaches a fixed share of its published rates.
+docs/guides/scaling.md explains the formulas. If most parameters are embeddings,
+the error of the memory is at most a tenth. Times assume that a machine reaches
+a fixed share of its published rates.
 
 Letters: V entities, D width, B rows of a batch, n devices, P parameters.
 """
@@ -18,16 +18,13 @@ from experiments.benchmarks import flops
 # Bytes per parameter in a step, measured with the compiler's memory analysis.
 STATE_BYTES = 12  # the parameter and two moments of Adam
 ADAGRAD_STATE_BYTES = 8  # the parameter and one sum of Adagrad
-GRADIENT_BYTES = 8  # the gradient and its parts
+GRADIENT_BYTES = 8  # the gradient and temporary arrays
 # Bytes per parameter that a step reads or writes. The optimizer needs 28 bytes:
 # it reads parameters, moments and gradient, and writes parameters and moments.
-# The computation of the gradient writes and reads it about twice, which needs
-# 16 bytes.
+# Before, the gradient is written and read about twice, which needs 16 bytes.
 TRAFFIC_BYTES = 28 + 16
-# The number of copies of the logits [B, V] that are in memory at the same time,
-# and the number of times that a step reads or writes the logits.
-LOGITS_COPIES = 2
-LOGITS_PASSES = 8
+LOGITS_COPIES = 2  # the logits [B, V] and their gradient
+LOGITS_PASSES = 8  # the number of times that a step reads or writes the logits
 # Logits that need more than LARGEST_LOGITS bytes are computed in chunks of
 # CHUNK_BYTES.
 CHUNK_BYTES = 64 * 2**20
@@ -82,8 +79,8 @@ class Shape:
     layers: number of blocks.
     candidates: number of entities in the softmax of a step; 0 for all entities.
     relations: number of relations.
-    adagrad: whether the optimizer is Adagrad. With candidates and without
-      shards, a step then reads and updates only the embeddings of candidates.
+    adagrad: whether the optimizer is Adagrad. With Adagrad and candidates, and
+      without shards, a step reads and updates only embeddings of candidates.
     shards: whether each device has only a part of the entities.
   """
 
@@ -126,9 +123,8 @@ class Shape:
     """Returns the bytes of the arrays that are summed over the devices."""
     if not self.shards:
       return 4 * self.updated(machine)
-    # Without candidates, these are four arrays with a vector for each row: the
-    # embeddings of the known entities, the queries, and the gradients of these
-    # two. With candidates, the arrays have a vector for each candidate.
+    # Four arrays with a vector for each candidate or, without candidates, for
+    # each row: embeddings of known entities, queries, and both gradients.
     rows = self.candidates or self.batch
     return 4 * (self.other_parameters + 4 * rows * self.width)
 
@@ -239,11 +235,13 @@ def table(settings: dict[str, tuple[Shape, int]]) -> str:
 
 
 def main() -> None:
-  """Prints the table of SETTINGS, or of one setting."""
+  """Prints the table of SETTINGS or of the flags."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
-  parser.add_argument('--entities', type=int, help='V; default: all settings')
+  parser.add_argument(
+    '--entities', type=int, help='V; default: print several settings'
+  )
   parser.add_argument('--width', type=int, default=128, help='D')
   parser.add_argument('--batch', type=int, default=1024, help='B')
   parser.add_argument('--layers', type=int, default=0, help='blocks')

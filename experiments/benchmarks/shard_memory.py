@@ -3,10 +3,10 @@
     python -m experiments.benchmarks.shard_memory
 
 Each measurement runs in a process of its own with 1, 2, 4 or 8 devices that XLA
-simulates on the CPU. The devices and the host then share one memory. The phases
-are the creation of the state, training steps, writing a checkpoint, and reading
-it. For each phase, the table shows the largest growth of the memory since the
-first phase began, divided by the number of devices.
+simulates on the CPU. The devices and the host share one memory. The phases are
+the creation of the state, training steps, writing a checkpoint, and reading it.
+For each phase, the table shows the largest growth of the memory since the start
+of the first phase, divided by the number of devices.
 """
 
 import argparse

@@ -16,8 +16,6 @@ from coke_jax.model import parameters
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_step
 
-# The steps of a round are rounded up to whole device calls, but not beyond this
-# many seconds.
 LONGEST_ROUND_SECONDS = 30.0
 
 
@@ -67,7 +65,7 @@ class Steps:
       self._state, metrics = self._setup.train_step(
         self._state, chunk, self._key
       )
-      jax.block_until_ready(before)  # as in the training loop
+      jax.block_until_ready(before)  # The training loop waits here, too.
       before = metrics
     jax.block_until_ready((self._state, before))
 
@@ -79,9 +77,9 @@ class Steps:
 class Stopwatch:
   """Times training steps, separately for each sequence length.
 
-  A round is one measurement, which times some steps of each length. Batches of
-  paths have several lengths. The time of an epoch is the sum over the lengths:
-  the number of batches times the seconds of a step.
+  Batches of paths have several lengths. A round times steps of each length. The
+  time of an epoch is the sum over the lengths: the number of batches times the
+  seconds of a step.
 
   Attributes:
     batches: the number of batches of an epoch, by length.
@@ -147,7 +145,7 @@ class Stopwatch:
 
     def some() -> Iterator[batches_lib.Batch]:
       for batch in itertools.islice(self._rest[length], steps):
-        train_step.count_instances(batch)  # as the training log does
+        train_step.count_instances(batch)  # The training log does this, too.
         yield batch
 
     started = time.perf_counter()
@@ -172,7 +170,7 @@ def time_training(
 
   Returns:
     `timed_steps`, `seconds_per_step`, `seconds_per_epoch`, `epochs_per_hour`,
-    `rows_per_second`, `instances_per_second`, `compile_seconds`, and `steps`,
+    `rows_per_second`, `instances_per_second` and `compile_seconds`. `steps` is
     the number of steps of the whole training.
   """
   steps = Steps(config, task)
@@ -194,7 +192,10 @@ def time_training(
 def by_length(
   training_set: batches_lib.TrainingSet,
 ) -> dict[int, batches_lib.TrainingSet]:
-  """Splits a training set by sequence length. Leaves out new walks."""
+  """Splits a training set by sequence length.
+
+  If there are several lengths, the sets have no `walks`.
+  """
   queries = training_set.queries
   lengths = (queries.tokens != training_set.pad_id).sum(axis=1)
   found = sorted(set(lengths.tolist()))

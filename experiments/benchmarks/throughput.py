@@ -8,8 +8,8 @@ path queries, only those with the longest training paths are measured.
 Compilation and validations are not included.
 
 Writes experiments/results/throughput/<device>.json and updates the table in
-docs/reproduction.md. With --out, the file is written to that folder, and the
-table stays as it is.
+docs/reproduction.md. With --out, writes the file to that folder and leaves the
+table unchanged.
 """
 
 import pathlib

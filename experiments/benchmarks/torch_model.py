@@ -49,7 +49,7 @@ class CoKE(nn.Module):
       batch_first=True,
       norm_first=False,
     )
-    block.dropout = nn.Identity()  # not between the feed-forward layers
+    block.dropout = nn.Identity()  # no dropout between feed-forward layers
     self.encoder = nn.TransformerEncoder(
       block, num_layers, enable_nested_tensor=False
     )
@@ -93,7 +93,7 @@ def loss(
   """Computes the mean smoothed cross-entropy of rows with one answer each.
 
   Equals the mean of `loss.smoothed_cross_entropy`. With label smoothing s,
-  PyTorch gives s / V to every entity including the answer. The answer keeps the
+  PyTorch gives s / V to every entity including the answer. The answer gets the
   target mass m if s = (1 - m) V / (V - 1).
 
   Args:

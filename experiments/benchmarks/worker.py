@@ -1,10 +1,10 @@
-"""The program of a process that measures one setting.
+"""Measures one setting in a process of its own.
 
     python -m experiments.benchmarks.worker '{"kind": "training", ...}'
 
-The program first prints a line of JSON with the label of the setting. Each line
-of standard input is one of COMMANDS; the program answers it with a line of
-JSON. It ends after the command `finish` or at the end of the input.
+First prints a line of JSON with the label of the setting. Each line of standard
+input is one of COMMANDS. Each answer is a line of JSON. The process ends after
+the command `finish` or at the end of the input.
 """
 
 import importlib.metadata
@@ -20,7 +20,7 @@ COMMANDS = ('prepare', 'measure', 'finish')
 
 
 class Training:
-  """The measurement of a process of kind `training`."""
+  """Measures a setting of kind `training`."""
 
   def __init__(self, setting: plan.Setting):
     self._setting = setting
@@ -29,11 +29,10 @@ class Training:
     """Reads the data, builds the model and compiles the steps.
 
     Returns:
-      A dictionary:
-      - `compile_seconds`: the time of compilation.
-      - `step_seconds`: the seconds of a step, by sequence length.
-      - `steps`: the number of steps in a round, by sequence length.
-      - `epoch`: the `instances`, `queries`, `batches` (by sequence length) and
+      `compile_seconds`.
+      `step_seconds`: the seconds of a step, by sequence length.
+      `steps`: the number of steps in a round, by sequence length.
+      `epoch`: the `instances`, `queries`, `batches` (by sequence length) and
         `flops` of an epoch.
     """
     from experiments.benchmarks import data_sets, flops, memory, stopwatch
@@ -92,7 +91,7 @@ class Training:
 
 
 class Machine:
-  """The description of the machine, in a process of kind `machine`."""
+  """Describes the machine, for a setting of kind `machine`."""
 
   def prepare(self) -> dict[str, Any]:
     """Returns commit, versions, device, platform and number of cores."""
@@ -141,7 +140,7 @@ def main(arguments: list[str]) -> None:
   for line in sys.stdin:
     command = line.strip()
     if command not in COMMANDS:
-      raise ValueError(f'command {command!r}: expected one of {COMMANDS}')
+      raise ValueError(f'command is {command!r}: expected one of {COMMANDS}')
     _reply(replies, getattr(workload, command)())
     if command == COMMANDS[-1]:
       return
@@ -150,7 +149,7 @@ def main(arguments: list[str]) -> None:
 def limit_cores(threads: int) -> None:
   """Limits this process to its first `threads` cores; 0 sets no limit.
 
-  Must be called before jax is imported, which starts a thread for each core.
+  Must be called before the import of jax, which starts a thread for each core.
 
   Raises:
     ValueError: the process has fewer cores than `threads`.
