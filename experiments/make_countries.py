@@ -4,8 +4,8 @@
     python experiments/make_countries.py
 
 The facts are those of the MIT-licensed package `countryinfo`, which only this
-script needs. The same version and the same seed give the same bytes.
-Everything that is left out or corrected is printed with its reason.
+script needs. The same version and the same seed give the same bytes. Prints
+each fact that is left out or changed, with the reason.
 """
 
 import argparse
@@ -23,11 +23,12 @@ from typing import Any
 
 PACKAGE = 'countryinfo'
 SPLITS = ('train', 'valid', 'test')
-# The folder of the names of ISO 639 and ISO 4217 codes, and of the template of
+# Contains the names of languages and currencies by code, and the template of
 # README.md.
 TABLES = pathlib.Path(__file__).resolve().parent / 'countries'
 # Valid and test each contain this share of those triples that can be held out.
 HELD_OUT_SHARE = 0.12
+REVERSE_ADDED = 'reverse of a border added'
 
 # The meaning of each relation, in the order of the table in README.md.
 RELATIONS = {
@@ -37,7 +38,7 @@ RELATIONS = {
   'subregion': 'the part of that region that a country belongs to',
   'intermediate_region': 'the part of that subregion, if there is one',
   'part_of': 'intermediate region in subregion, subregion in region',
-  'official_language': 'a language of a country',
+  'official_language': 'a language that the package lists for a country',
   'currency': 'a currency that a country uses, with its ISO 4217 code',
   'time_zone': 'an offset from UTC that is in use in a country',
   'province': 'a first-level division of a country',
@@ -46,9 +47,8 @@ RELATIONS = {
   'top_level_domain': 'the last part of internet addresses',
 }
 
-# Entities that share a name get a suffix. The exception is the entity whose
-# kind comes first in this list, unless another entity of the same name has the
-# same kind.
+# If entities share a name, only the entity whose kind comes first in this list
+# has no suffix. If several of these entities have that kind, all have a suffix.
 KINDS = (
   'region',
   'subregion',
@@ -111,8 +111,8 @@ class Entity:
   Attributes:
     kind: one of KINDS.
     name: the label, if no other entity has this name.
-    owner: for a city or province, the name of its country, because places of
-      the same name in two countries are two entities; otherwise empty.
+    owner: the name of the country of a city or province, otherwise empty. Two
+      countries can have places of the same name.
   """
 
   kind: str
@@ -168,7 +168,7 @@ def main() -> None:
     if relation == 'borders'
   } - facts
   for head, _, tail in sorted(mirrored):
-    report('border given in one direction, other added', describe(head, tail))
+    report(REVERSE_ADDED, describe(head, tail))
   labels = unique_labels({e for h, _, t in facts | mirrored for e in (h, t)})
   triples = sorted(
     (labels[head], relation, labels[tail])
@@ -212,7 +212,7 @@ def filled_fields(record: dict[str, Any]) -> int:
 
 
 def texts(value: Any) -> list[str]:
-  """Returns the clean texts of a field: a text, a list of texts, or None."""
+  """Cleans a text or a list of texts. Returns [] for None."""
   values = value if isinstance(value, list) else [value]
   cleaned = [clean(text) for text in values if isinstance(text, str)]
   return [text for text in cleaned if text]
@@ -237,7 +237,7 @@ def read_names(path: pathlib.Path) -> dict[str, str]:
 def all_facts(
   countries: dict[str, dict[str, Any]], report: Report
 ) -> Iterator[Fact]:
-  """Yields the facts of all countries, some of them more than once."""
+  """Yields the facts of all countries, some facts more than once."""
   languages = read_names(TABLES / 'languages.txt')
   currencies = read_names(TABLES / 'currencies.txt')
   provinces = assign_provinces(countries, report)
@@ -440,7 +440,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
 
 
 def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
-  """Returns whether each entity of a group also occurs outside the group."""
+  """Returns whether `uses` has more uses of each entity than the group."""
   own = collections.Counter(e for h, _, t in group for e in (h, t))
   return all(uses[entity] > count for entity, count in own.items())
 
@@ -492,7 +492,7 @@ def readme(
   dropped = '\n'.join(
     f'  - {reason}: {count}'
     for reason, count in sorted(report.reasons.items())
-    if 'other added' not in reason
+    if reason != REVERSE_ADDED
   )
   distribution = importlib.metadata.distribution(PACKAGE)
   licences = [
