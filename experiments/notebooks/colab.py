@@ -50,7 +50,7 @@ print('training on', parallel.describe_devices())
 # ## Settings
 #
 # `countries` ships with the package, and training on it takes minutes on a CPU.
-# `FB15k-237` and other data sets are downloaded. These settings need few
+# `FB15k-237` and other data sets are downloaded. The settings below need few
 # epochs. The paper's settings, with hundreds of epochs, are in `configs/`. To
 # continue an interrupted run, execute the same cells again. After a restart of
 # the machine, this works only if `FOLDER` is on a persistent drive.

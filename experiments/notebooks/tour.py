@@ -84,8 +84,8 @@ model.rank(
 # %% [markdown]
 # ## 3. Contextual embeddings
 #
-# The embedding of an entity depends on its context. These are the final hidden
-# states of Kenya in two facts, and their cosine similarity.
+# The embedding of an entity depends on its context. The cell compares the
+# final hidden states of Kenya in two facts.
 
 # %%
 states = model.embed(
@@ -104,7 +104,7 @@ print(f'cosine of the two Kenyas: {cosine:.2f}')
 #
 # A graph consists of three files of triples. Each label becomes an id, in the
 # order `[entities | relations | MASK, PAD]`. Each triple becomes two queries. A
-# query is a row of tokens with one MASK, and the entities that answer it.
+# query has tokens with one MASK, and the entities that can replace MASK.
 
 # %%
 countries = triple_files.read_graph(
@@ -160,7 +160,7 @@ mine.predict(('Kenya', 'region', '?'), top=3).to_pandas()
 # %% [markdown]
 # ## 6. Evaluate
 #
-# The evaluation protocols can be called for any model and queries.
+# The cell ranks the test split with the parameters of the best checkpoint.
 
 # %%
 files = workdir.Workdir(folder)
