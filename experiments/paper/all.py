@@ -2,8 +2,8 @@
 
     python -m experiments.paper.all --budget=cpu
 
-Runs the scripts of this folder. If one fails, the others still run. The same
-command continues after an interruption: finished models are reused, and scripts
+Runs the scripts of this folder. If one fails, the others still run. After an
+interruption, the same command continues. Finished models are reused. Scripts
 whose models and settings have not changed are skipped.
 """
 
@@ -113,8 +113,8 @@ def _fingerprint(script: ModuleType, options: options_lib.Options) -> str:
   """Returns a hash of the settings and results of a script's models.
 
   The results of a model are part of the hash only if its work folder contains
-  the finished training. A fresh clone contains results but no work folders. So
-  the hash differs there, and the script trains the models.
+  the finished training. A fresh clone contains results but no work folders, so
+  the hash differs and the script trains the models.
   """
   parts = []
   for run in script.needed_runs(options):

@@ -75,7 +75,7 @@ _KNOWN_NAMES = {'/m/09gq0x5': "The King's Speech"}
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the run whose model both maps show, with the first seed."""
+  """Returns the run of both maps, or [] if the flags do not select FB15k."""
   return options.selected([options.run(_DATASET)])[:1]
 
 
@@ -85,7 +85,7 @@ def make(options: options_lib.Options) -> None:
   needed = needed_runs(options)
   drawn_before = (options.out / f'{NAME}.json').is_file()
   if drawn_before and not (needed or runs.is_finished(run, options.out)):
-    print(f'{NAME}: {_DATASET} is not selected: left unchanged')
+    print(f'{NAME}: left unchanged, because {_DATASET} is not selected')
     return
   runs.ensure_all(needed, options.out)
   table = report.Table(
@@ -130,7 +130,7 @@ def _given_names(
     )
     for path in sorted(folder.glob('entity2text.txt*')):
       given.update(names_lib.read_names(path))
-  except text_files.DataError as error:  # The work folder has the triples.
+  except text_files.DataError as error:  # Maps need only the work folder.
     print(f'entities keep their labels: {error}')
   return {label: name for label, name in given.items() if label in known}
 

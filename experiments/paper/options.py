@@ -24,8 +24,8 @@ class Options:
     out: the folder for results, records and work folders.
     seeds: the number of seeds, counted from 0.
     datasets: the paper's data sets whose models are trained.
-    path_lengths: values of k. For each of them, a model is trained on PATHS <=
-      k, the paths with at most k relations.
+    path_lengths: values of k. For each k, a model is trained on the paths with
+      at most k relations.
   """
 
   budget: str

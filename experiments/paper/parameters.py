@@ -17,7 +17,7 @@ _PRINTED = ('parameters_million', *_METRICS)
 
 
 def needed_runs(options: options_lib.Options) -> list[settings.Run]:
-  """Returns the runs of the table. It contains results of finished runs."""
+  """Returns the runs whose results the table shows if they are finished."""
   return options.selected(options.triple_runs())
 
 

@@ -3,8 +3,7 @@
     python -m experiments.paper.path_queries --budget=cpu
 
 For each k from 1 to 5, trains a model on the paths with at most k relations
-(PATHS <= k in the paper's table), then ranks the targets of the test paths of
-all lengths.
+(PATHS <= k in the paper's table). Then ranks the targets of all test paths.
 """
 
 from experiments.paper import options as options_lib

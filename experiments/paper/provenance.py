@@ -19,8 +19,8 @@ def describe() -> dict[str, Any]:
   """Describes the devices, the versions and, in a git clone, the commit.
 
   Returns:
-    `device`, `processor` and `versions`; in a git clone also `commit`, and
-    `dirty`, whether the sources differ from the commit.
+    `device`, `processor` and `versions`. In a git clone also `commit` and
+    `dirty` (whether the sources differ from the commit).
   """
   return {
     'device': parallel.describe_devices(),

@@ -35,8 +35,8 @@ PARAMETERS = {
   },
 }
 
-# Table "Path query answering results". Each key is a value of k in PATHS <= k,
-# the maximum number of relations in a training path.
+# Table "Path query answering results". Each key is the maximum number of
+# relations in a training path.
 PATH_QUERIES = {
   'PathQueryWN': {
     1: (0.735, 0.167),

@@ -1,8 +1,7 @@
 """Writes measured numbers beside the paper's, as Markdown and JSON.
 
-Each table is written to <out>/<name>.json and <out>/<name>.md. The Markdown
-states the budget in its caption and in every row, and lists the models behind
-the rows.
+Each table is written to <out>/<name>.json and <out>/<name>.md. Both files state
+the budget and list the trained models.
 """
 
 import dataclasses
@@ -177,9 +176,9 @@ def compare(
     paper: the numbers of the paper, in the order of `metrics`.
 
   Returns:
-    For each metric, a dictionary: `ours` is the mean over the seeds,
-    `deviation` their standard deviation, `paper` the published number, and
-    `difference` is `ours` minus `paper`.
+    A dictionary for each metric: `ours` (mean over the seeds), `deviation`
+    (standard deviation), `paper` (published number) and `difference` (`ours`
+    minus `paper`).
   """
   compared = {}
   for metric, printed in zip(metrics, paper, strict=True):
@@ -277,7 +276,7 @@ def _run_line(record: runs.Record) -> list[str]:
 
 
 def epochs(record: runs.Record) -> str:
-  """Formats the epoch of the ranked checkpoint and the number of epochs."""
+  """Returns `16`, or `12 of 16` if epoch 12 had the best validation."""
   whole = f'{record["epochs"]:.4g}'
   best = f'{record["epochs"] * record["best_step"] / record["steps"]:.4g}'
   return whole if best == whole else f'{best} of {whole}'

@@ -95,8 +95,8 @@ def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
   """Reads the records of a model, one for each seed.
 
   Only records with the settings of the model count; the paths of other records
-  are printed. If a record lacks a field, the default of the field counts,
-  because the field was added after the record was written.
+  are printed. If a record is older than a field, the default of the field
+  counts.
 
   Args:
     run: the model; its seed does not matter.
@@ -237,8 +237,6 @@ def _make_record(
     },
     'started': sittings.entries[0]['started'],
     'sittings': len(sittings.entries),
-    # None if another program began the training. `training_seconds` is always
-    # given.
     'wall_seconds': sittings.wall_seconds,
     # Seconds of the logged steps, without compilation, validation and ranking.
     'training_seconds': round(seconds, 1),

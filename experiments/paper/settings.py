@@ -1,4 +1,4 @@
-"""The config of the model for each number of the paper, at each budget.
+"""The config of each model of the paper, at each budget.
 
 At the budget `paper`, the config is a file of `configs/`. At `cpu` and `smoke`,
 it comes from configs/budgets/cpu.py and configs/budgets/smoke.py.
@@ -35,9 +35,8 @@ TRIPLES = {
   'WN18RR': 'wn18rr',
 }
 PATHS = {'PathQueryWN': 'pathquery_wn', 'PathQueryFB': 'pathquery_fb'}
-# The values of k in PATHS <= k. A model of PATHS <= k is trained on paths with
-# at most k relations. Long paths are slow to compile, so `smoke` has only short
-# ones.
+# The values of k. A model of PATHS <= k is trained on paths with at most k
+# relations. Long paths are slow to compile, so `smoke` has only short paths.
 PATH_LENGTHS = (1, 2, 3, 4, 5)
 SMOKE_PATH_LENGTHS = (1, 2)
 
@@ -103,14 +102,14 @@ def default_out(budget: str) -> pathlib.Path:
 
 
 def path_lengths(budget: str) -> tuple[int, ...]:
-  """Returns the values of k in PATHS <= k at a budget."""
+  """Returns the values of k at a budget; see PATH_LENGTHS."""
   return SMOKE_PATH_LENGTHS if budget == 'smoke' else PATH_LENGTHS
 
 
 def make_run(
   dataset: str, *, budget: str, seed: int = 0, max_path_length: int = 1
 ) -> Run:
-  """Returns the run that trains the model for a number of the paper.
+  """Returns the run that trains one model of the paper.
 
   Args:
     dataset: a key of TRIPLES or PATHS.
