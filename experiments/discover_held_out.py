@@ -5,17 +5,18 @@
 
 Trains on the train split. If the work folder contains the finished run, the run
 is not repeated. Without --config, the work folder must contain a trained model.
-Then finds the most plausible facts that are not in train, and prints the share
-of the first 100 and of the first 1,000 that are in valid or test. All other
-facts count as wrong, although some of them are correct and only missing in the
-graph. `random` is the share that is expected if facts are drawn at random. Only
-heads and tails of a relation in train are then drawn for this relation. With
-the command above, seed 0 and `model.num_members = 1`, the shares are .95 and
-.781, and `random` is .0067.
 
-With --peer=ComplEx, that model of PyKEEN is trained on the same split for some
-minutes, see `experiments.benchmarks.peers`. Then the shares are also computed
-for the facts with its highest scores. Needs `pip install '.[peers,plots]'`.
+Then finds the most plausible facts that are not in train. Prints how large a
+share of the first 100 facts is in valid or test, and the same for the first
+1,000. All other facts count as wrong, although some of them are correct and
+only missing in the graph. `random` is the expected share among random facts.
+The head and tail of a random fact are a head and a tail of its relation in
+train. With the command above, seed 0 and `model.num_members = 1`, the shares
+are .95 and .781, and `random` is .0067.
+
+With --peer=ComplEx, also trains the ComplEx model of PyKEEN on the same split
+for --minutes, and prints the shares for the facts with the highest scores of
+this model. Needs `pip install '.[peers,plots]'`.
 """
 
 import argparse
@@ -42,14 +43,14 @@ def measure(
   Args:
     model: a model that was trained on the train split of a graph.
     numbers: for each number N, the share of the first N facts is computed.
-    any_type: whether any entity can be a head or tail. Otherwise, a head must
-      be a head of the relation in train, and a tail must be a tail of it.
+    any_type: whether any entity can be a head or tail. Otherwise, heads and
+      tails must be heads and tails of the relation in train.
 
   Returns:
-    `held_out`, the number of facts that are in valid or test, but not in train;
-    `random`, see the module; `first_N` for each number N, the share of the
-    first N facts. If there are fewer than N facts, `first_N` is the share of
-    all of them.
+    `held_out`: the number of facts that are in valid or test, but not in train.
+    `random`: see the module.
+    `first_N` for each number N: the share of the first N facts, or of all facts
+      if there are fewer than N.
   """
   graph = model.data
   assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
@@ -166,11 +167,10 @@ def measure_peer(
 
 
 def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
-  """Returns the number of facts that could be found.
+  """Returns the number of facts outside train that could be found.
 
-  Such a fact is not in train. Its head is a head of the relation in train, and
-  its tail is a tail of it; with `any_type`, both can be any entity. A fact from
-  an entity to itself only counts if train has such a fact of the relation.
+  `any_type` is that of `measure`. A fact from an entity to itself only counts
+  if train has such a fact of the relation.
   """
   total = 0
   for relation in np.unique(graph.train[:, 1]):
@@ -195,7 +195,9 @@ def main() -> None:
   parser.add_argument('--numbers', type=int, nargs='+', default=[100, 1000])
   parser.add_argument('--any-type', action='store_true')
   parser.add_argument('--peer', help='name of a PyKEEN model, such as ComplEx')
-  parser.add_argument('--minutes', type=float, default=5.0, help='for the peer')
+  parser.add_argument(
+    '--minutes', type=float, default=5.0, help='training time of the peer'
+  )
   arguments = parser.parse_args()
   if arguments.config:
     config = builtin_configs.load(arguments.config)

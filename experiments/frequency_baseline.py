@@ -79,8 +79,8 @@ def _rank(
 
   Args:
     gold: int [N], the gold entities.
-    score: maps B rows to their scores [B, V] and candidates, bool [B, V]. The
-      gold entity counts as a candidate even if its entry is False.
+    score: maps row numbers [B] to scores [B, V] and candidates, bool [B, V].
+      The gold entity counts as a candidate even if its entry is False.
   """
   better, equal, candidates = [], [], []
   for rows in np.array_split(np.arange(len(gold)), max(1, len(gold) // 512)):
@@ -95,7 +95,7 @@ def _rank(
 
 
 def main() -> None:
-  """Prints the table. Writes the results to --out if it is given."""
+  """Prints the table and writes the results to --out."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )

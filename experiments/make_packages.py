@@ -44,7 +44,7 @@ _PROPERTIES = {
   'Architecture': 'arch:',
   'Multi-Arch': 'multiarch:',
 }
-# Kinds of tags, each of which is a field of the graph.
+# Kinds of tags. Each kind is a field of the graph.
 _FACETS = (
   'admin',
   'culture',
@@ -70,8 +70,8 @@ def read(text: str) -> set[Triple]:
   """Reads the paragraphs of a package index.
 
   Returns:
-    (package, field, value). Other packages are only values if they are in the
-    index. A package is never its own value.
+    Triples (package, field, value). Packages outside the index are not values.
+    A package is never its own value.
   """
   parser = email.parser.HeaderParser()
   index = [parser.parsestr(part) for part in text.split('\n\n') if part.strip()]
@@ -90,7 +90,7 @@ def _values(
   """Yields the fields and values of a package. `names` has all packages."""
   for name in _PACKAGES:
     for alternatives in fields.get(name, '').split(','):
-      # The first alternative, without version and architecture.
+      # Keep the first alternative, without version and architecture.
       other = re.split(r'[\s(:|]', alternatives.strip())[0]
       if other in names:
         yield name.lower().replace('-', '_'), other
@@ -106,7 +106,7 @@ def _values(
 
 
 def core(triples: Iterable[Triple], least: int) -> set[Triple]:
-  """Removes entities with fewer than `least` triples until there are none."""
+  """Repeatedly removes the triples of entities with fewer than `least`."""
   kept = set(triples)
   while True:
     count = collections.Counter(
