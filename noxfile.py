@@ -1,4 +1,4 @@
-"""Runs the tests with the newest and with Colab's versions of dependencies.
+"""Runs the tests with the newest dependencies, and with those of Colab.
 
 `nox -s newest` runs only the session `newest`.
 """
@@ -8,8 +8,7 @@ import nox
 nox.options.sessions = ['newest', 'colab']
 nox.options.reuse_existing_virtualenvs = True
 
-# The versions that Google Colab ships. They are tested, because a notebook on
-# Colab must not upgrade jax.
+# The versions that Google Colab ships. A notebook on Colab must not upgrade jax.
 COLAB = (
   'jax==0.7.2',
   'jaxlib==0.7.2',
@@ -21,7 +20,7 @@ COLAB = (
 
 @nox.session(python='3.11')
 def newest(session: nox.Session) -> None:
-  """Checks style, types and tests with the newest versions for Python 3.11."""
+  """Checks style and types, and runs the tests with the newest versions."""
   session.install('.[test]')
   session.run('ruff', 'check', '.')
   session.run('ruff', 'format', '--check', '.')

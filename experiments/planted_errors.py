@@ -1,20 +1,20 @@
-"""Measures which share of planted errors `audit` finds.
+"""Adds errors to a graph, and measures how many of them `audit` finds.
 
     python -m experiments.planted_errors --config=configs/codex_s.py \
       --workdir=runs/planted
 
-Replaces the head or tail of 2 % of the training triples by another entity. The
-new triples are in no split. Then trains on the result, and audits the training
-triples. `audit` sorts them, the least plausible first. Prints the share of
-planted errors in the first 2 % of this list. In a random order, this share
-would be .02. With seed 0 and the command above, it is .64. With --same-type, a
-new head must be a head of the relation in train, and a new tail must be a tail
-of the relation in train. Then the share is .17.
+Plants errors: replaces the head or tail of 2 % of the training triples by
+another entity, so that the new triples are in no split. Trains on the changed
+graph. `audit` sorts the training triples, the least plausible first. Prints the
+share of planted errors in the first 2 % of this list. The command above gives a
+share of .64, and a random order would give .02. With --same-type, a new head
+must be a head of the relation in train, and a new tail must be a tail of the
+relation in train. Then the share is .17.
 
-With --folds=5, five more models are trained, and every fact is scored with a
-model that was trained without it. Then the share for this audit is printed,
-too. With one member, it is .38 instead of .65. If the work folder contains
-finished trainings, they are not repeated.
+With --folds=5, five more models are trained. A second audit scores most facts
+with a model that was trained without the fact. For a config with
+`model.num_members` = 1, the second share is .38, and the first share is .65.
+Finished trainings in the work folder are not repeated.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def plant(
     share: the share of training triples to replace.
     seed: the seed of the choice.
     same_type: whether a new head must be a head of the relation in train, and a
-      new tail must be a tail. Otherwise, both can be any entity.
+      new tail must be a tail. Otherwise, any entity is possible.
 
   Returns:
     int32 [T, 3], the new training triples.
@@ -73,7 +73,7 @@ def plant(
 def write(
   folder: pathlib.Path, graph: graph_lib.KnowledgeGraph, train: np.ndarray
 ) -> None:
-  """Writes TSV files with new training triples and the old valid and test."""
+  """Writes the new training triples, and valid and test of the graph."""
   folder.mkdir(parents=True, exist_ok=True)
   words = graph.vocabulary
   splits = {'train': train, 'valid': graph.valid, 'test': graph.test}
@@ -87,7 +87,7 @@ def write(
 
 
 def main() -> None:
-  """Plants errors, trains if there is no trained model, and audits."""
+  """Plants errors, trains and audits."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawTextHelpFormatter
   )

@@ -1,20 +1,20 @@
-"""Searches for the best values of settings, with successive halving.
+"""Searches for the best values of settings.
 
     python -m experiments.search --config=configs/codex_s.py --out=search \
       --set model.input_dropout=0.3..0.7 --set train.batch_size=128,256 \
       --set train.learning_rate=5e-4..5e-3@log --trials=20 --rungs=3
 
 Each trial trains with one choice of values. Without `--trials`, every
-combination of listed values is one trial. Each training has its own work folder
-below `--out`. Without `--rungs`, a trial consists of one training. With
-`--rungs=3`, it consists of up to three trainings, called rungs. The rungs have
-a ninth, a third and all of the config's epochs. A trial reaches the next
-rung only if its valid metric is among the best third of the current rung
-(asynchronous successive halving, Li et al. 2020). The test split is not used.
+combination of values is one trial, and ranges are errors. Each training has a
+work folder below `--out`. Without `--rungs`, a trial has one training. With
+`--rungs=3`, a trial has up to three trainings, called rungs, with a ninth, a
+third and all of the config's epochs. A trial continues after a rung only if its
+valid metric is among the best third of the rung (asynchronous successive
+halving, Li et al. 2020). The test split is not used.
 
-Writes search.json, search.md and search.png. All trials are recorded in
-search.sqlite3, so the same command continues an interrupted search, and a
-command with more trials extends it. Needs `pip install '.[search,plots]'`.
+Writes search.json, search.md and search.png. search.sqlite3 records all trials.
+The same command continues an interrupted search. A larger `--trials` extends a
+finished search. Needs `pip install '.[search,plots]'`.
 """
 
 import argparse
@@ -37,8 +37,8 @@ from experiments import search_space
 from experiments.paper import formats
 from experiments.paper import options as options_lib
 
-# Metrics of the valid split. Trials are sorted by the first metric in this list
-# that their task has.
+# Metrics of the valid split. Trials are sorted by `mrr` for triples, and by
+# `mean_quantile` for paths.
 METRICS = ('mrr', 'mean_quantile', 'hits@10')
 # With this variable, several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
@@ -51,7 +51,7 @@ class TrainingFailedError(RuntimeError):
 def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
   """Trains with the chosen settings in a new process.
 
-  If `folder` contains an interrupted training, it is continued.
+  An interrupted training in `folder` is continued.
 
   Raises:
     TrainingFailedError: the training ended with an error.
@@ -108,8 +108,8 @@ def open_study(
 ) -> optuna.Study:
   """Opens or creates the study of a folder.
 
-  Trials that were interrupted are repeated with the same values. Their
-  trainings continue.
+  An interrupted trial is queued again with the same values, and continues its
+  training.
 
   Args:
     out: the folder.
@@ -153,7 +153,7 @@ def objective(
   """Trains one trial rung by rung. Returns the valid metric of the last rung.
 
   Raises:
-    optuna.TrialPruned: the trial is not among the best at a rung.
+    optuna.TrialPruned: the trial is not among the best of a rung.
     TrainingFailedError: a training ended with an error.
   """
   chosen = trial.params
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   """Runs the search and prints the table."""
   parser = options_lib.new_parser(__doc__)
   add = parser.add_argument
-  add('--config', required=True, help='a file of configs/')
+  add('--config', required=True, help='name or file of a config')
   add(
     '--set',
     action='append',
@@ -262,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     '--reduction',
     type=positive,
     default=3,
-    help='factor from the epochs of a rung to those of the next; default: 3',
+    help='ratio of the epochs of two successive rungs; default: 3',
   )
   add(
     '--parallel',

@@ -19,7 +19,7 @@ def distributions(settings: Sequence[str]) -> Distributions:
   Args:
     settings: texts such as `model.dropout=0.2,0.3`, `train.batch_size=64..512`
       or `train.learning_rate=1e-4..1e-2@log`. A range has integers if both
-      limits are integers. With `@log`, its scale is logarithmic.
+      limits are integers. With `@log`, the scale is logarithmic.
 
   Raises:
     ValueError: a text has another form, or a field occurs twice.

@@ -1,4 +1,4 @@
-"""Starts Chromium for the tests of pages."""
+"""Starts Chromium for tests of web pages."""
 
 import contextlib
 import os
@@ -33,5 +33,5 @@ def launched() -> Iterator[sync_api.Browser]:
 
 
 def fits(page: sync_api.Page, width: int) -> bool:
-  """Returns whether nothing is wider than the window."""
+  """Returns whether the page is at most `width` pixels wide."""
   return bool(page.evaluate('document.documentElement.scrollWidth') <= width)

@@ -2,11 +2,12 @@
 
     python -m experiments.paper.single_hop_from_paths --budget=cpu
 
-Shows whether longer training paths help with queries of a single relation. The
-models of path_queries.py (PATHS <= k for k = 1 to 5) rank the head and the tail
-of each test path with a single relation, in the filtered setting. The paper
-draws bars without numbers, and makes two statements about the bars. The script
-counts how often these statements hold for our numbers.
+Shows whether longer training paths help with queries of a single relation.
+path_queries.py trains one model for each k from 1 to 5, on paths with at most k
+relations (PATHS <= k). These models rank the head and the tail of each test
+path with a single relation, in the filtered setting. The paper has bars without
+numbers. The script counts how many of our numbers are higher than for k = 1,
+and how many are higher than for the previous k.
 """
 
 import pathlib
@@ -61,16 +62,17 @@ def make(options: options_lib.Options) -> None:
 
 
 def _findings(rows: Sequence[dict[str, Any]]) -> str:
-  """Counts how often the paper's two statements hold for our numbers."""
+  """Counts how often our numbers are higher for a larger k."""
   lines = []
   for dataset in settings.PATHS:
     own = [row for row in rows if row['dataset'] == dataset and row['runs']]
     own.sort(key=lambda row: row['max_path_length'])
     if len(own) < 2 or own[0]['max_path_length'] != 1:
       continue
+    # The shape is [models, metrics].
     means = np.array(
       [[row['numbers'][m]['ours'] for m in _METRICS] for row in own]
-    )  # a row for each model, a column for each metric
+    )
     above = int((means[1:] > means[0]).sum())
     grown = int((np.diff(means, axis=0) > 0).sum())
     count = means[1:].size
@@ -84,7 +86,7 @@ def _findings(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _draw(content: dict[str, Any], out: pathlib.Path) -> None:
-  """Draws bars by metric and k to .png and .svg, with a panel per data set."""
+  """Draws a panel for each data set, with a bar for each metric and k."""
   with plot_style.style():
     figure = plot_style.new_figure(11, 4)
     panels = figure.subplots(1, len(settings.PATHS), sharey=True)

@@ -1,4 +1,4 @@
-"""Checks that output cannot replace the input or a file of the model."""
+"""Checks that --output cannot overwrite the input or the model."""
 
 import shutil
 
