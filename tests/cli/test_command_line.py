@@ -1,7 +1,7 @@
 """Tests the command line: order of flags, saved settings, error messages.
 
-Starting Python with JAX takes seconds, so one process imports the program and
-runs every command line in a fork of itself.
+Importing JAX takes seconds. So a single process imports the program, and runs
+each command line in a fork.
 """
 
 import inspect
@@ -27,9 +27,8 @@ from coke_jax.cli import commands, flags
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UMLS = str(ROOT / 'configs' / 'umls.py')
 
-# The program of the one process. Its arguments are a JSON file with command
-# lines and the file for their outcomes. Like the console script `coke`, the
-# program calls `entry_point`.
+# Runs command lines in forks. The arguments are a JSON file of command lines, and
+# the file for the outcomes. The console script `coke` calls `entry_point`, too.
 _RUNNER = """
 import json, os, sys, tempfile, traceback
 from coke_jax import main
@@ -86,9 +85,9 @@ SKIP = '--on-bad-line=skip'
 # model.
 MISTAKES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
-  'config last, apart': ['--config.train.batch_size=0', '--config', UMLS],
+  'config last, after a space': ['--config.train.batch_size=0', '--config', UMLS],
   'one dash': ['-config.train.batch_size=0', f'-config={UMLS}'],
-  'value apart': [f'--config={UMLS}', '--config.train.batch_size', '0'],
+  'value after a space': [f'--config={UMLS}', '--config.train.batch_size', '0'],
   'several wrong values': [
     f'--config={UMLS}',
     '--config.model.dropout=1.5',
@@ -132,20 +131,20 @@ MISTAKES = {
   'argument after flags': ['predict', '--top=3', '{model}'],
   'unknown built-in config': ['train', '--config=fb15k-237'],
   'unknown config to show': ['configs', 'umsl'],
-  'config as for a clone': ['train', '--config=configs/umls.py'],
+  'path of a built-in config': ['train', '--config=configs/umls.py'],
   'built-in config': ['train', '--config=umls', '--config.train.batch_size=0'],
   'unknown data set': [f'--config={UMLS}', '--config.data.name=UMSL'],
   'missing data folder': [f'--config={UMLS}', '--config.data.dir=/no/where'],
-  'evaluate nothing': ['--mode=evaluate', '--workdir={folder}/empty'],
-  'evaluate nothing, config': [
+  'evaluate an empty folder': ['--mode=evaluate', '--workdir={folder}/empty'],
+  'evaluate an empty folder, config': [
     '--mode=evaluate',
     '--workdir={folder}/empty',
     f'--config={UMLS}',
   ],
   'evaluate untrained': ['--mode=evaluate', '--workdir={folder}/run'],
-  'evaluate untrained, apart': ['--mode=evaluate', '--workdir', '{folder}/run'],
-  'colon': ['--mode=evaluate', '--workdir={folder}/a:b c'],
-  'line end': ['--mode=evaluate', '--workdir={folder}/a\nb'],
+  'evaluate untrained, after a space': ['--mode=evaluate', '--workdir', '{folder}/run'],
+  'workdir with a colon': ['--mode=evaluate', '--workdir={folder}/a:b c'],
+  'workdir with a line end': ['--mode=evaluate', '--workdir={folder}/a\nb'],
   'runtime override': [
     '--mode=evaluate',
     '--workdir={folder}/run',
@@ -162,16 +161,16 @@ MISTAKES = {
     f'--config={UMLS}',
   ],
   'damaged run': ['--mode=evaluate', '--workdir={folder}/damaged'],
-  'predict with nothing': ['--mode=predict', '--workdir={folder}/empty'],
+  'predict from an empty folder': ['--mode=predict', '--workdir={folder}/empty'],
   'predict untrained': ['--mode=predict', '--workdir={folder}/run'],
   'no such input': [*PREDICT[:2], '--input={folder}/nowhere.tsv'],
   'folder as input': [*PREDICT[:2], '--input={folder}'],
   'bad line': PREDICT,
-  'bytes': [*PREDICT[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
+  'line that is not UTF-8': [*PREDICT[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
   'top of 0': [*PREDICT, SKIP, '--top=0'],
   'word for top': [*PREDICT, '--top=many'],
   'unknown format': [*PREDICT, '--format=csv'],
-  'unknown remedy': [*PREDICT, '--on-bad-line=ignore'],
+  'unknown --on-bad-line': [*PREDICT, '--on-bad-line=ignore'],
   'misspelt option': [*PREDICT, '--new-onyl'],
   'option without value': [*PREDICT, '--top'],
   'folder as output': [*PREDICT, SKIP, '--output={folder}/empty'],
@@ -185,13 +184,13 @@ MISTAKES = {
     '--layer=99',
   ],
   'embed, output nowhere': [*EMBED, SKIP, '--output={folder}/no/where.npz'],
-  'flags of other modes': [
+  'flags of other commands': [
     f'--config={UMLS}',
     '--new-only',
     '--layer=2',
     '--workdir={folder}/empty',
   ],
-  'split of answers': [*PREDICT, '--split=valid'],
+  'predict with --split': [*PREDICT, '--split=valid'],
   'export, no output': ['--mode=export', '--workdir={folder}/run'],
   'report, no output': ['report', '{model}'],
   'report, wrong split': ['report', '{model}', '--split=all'],
@@ -201,9 +200,9 @@ MISTAKES = {
     '--workdir={folder}/run',
     '--output={folder}/exported',
   ],
-  'prepare nothing': ['--mode=prepare', '--output={folder}/prepared no'],
+  'prepare, no input': ['--mode=prepare', '--output={folder}/prepared no'],
   'word for a share': ['prepare', '--test-share=a: b'],
-  'prepare bad': [
+  'prepare, no such column': [
     '--mode=prepare',
     '--input={folder}/questions.tsv',
     '--columns=1,2,4',
@@ -225,7 +224,7 @@ MISTAKES |= {
     f'--config={UMLS}',
     '--config.compilation_cache_dir=~nobodyhere/x',
   ],
-  'name in no encoding': [f'--config={UMLS}', '--config.data.name=a\udcff'],
+  'name that is not UTF-8': [f'--config={UMLS}', '--config.data.name=a\udcff'],
 }
 
 # The first arguments redirect standard streams, as in a shell.
@@ -370,9 +369,9 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
   ('name', 'parts'),
   [
     ('config last', ['config.train.batch_size is 0', 'at least 1']),
-    ('config last, apart', ['config.train.batch_size is 0']),
+    ('config last, after a space', ['config.train.batch_size is 0']),
     ('one dash', ['config.train.batch_size is 0']),
-    ('value apart', ['config.train.batch_size is 0']),
+    ('value after a space', ['config.train.batch_size is 0']),
     (
       'several wrong values',
       [
@@ -421,31 +420,31 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('argument after flags', ['{model}', 'coke predict WORKDIR']),
     ('unknown built-in config', ['did you mean --config=fb15k237', 'configs']),
     ('unknown config to show', ['umsl', 'did you mean umls']),
-    ('config as for a clone', ['no such file', 'did you mean --config=umls?']),
+    ('path of a built-in config', ['no such file', 'did you mean --config=umls?']),
     ('built-in config', ['config.train.batch_size is 0']),
     ('unknown data set', ["'UMSL'", 'did you mean UMLS', 'data.dir']),
     ('missing data folder', ['/no/where']),
-    ('evaluate nothing', ['{folder}/empty', 'config.json']),
-    ('evaluate nothing, config', ['{folder}/empty', 'no config.json']),
+    ('evaluate an empty folder', ['{folder}/empty', 'config.json']),
+    ('evaluate an empty folder, config', ['{folder}/empty', 'no config.json']),
     ('evaluate untrained', ['{folder}/run', 'no checkpoint yet']),
-    ('evaluate untrained, apart', ['{folder}/run', 'no checkpoint yet']),
-    ('colon', ['{folder}/a:b c', 'no checkpoint yet']),
-    ('line end', ['{folder}/a\nb', 'no checkpoint yet']),
+    ('evaluate untrained, after a space', ['{folder}/run', 'no checkpoint yet']),
+    ('workdir with a colon', ['{folder}/a:b c', 'no checkpoint yet']),
+    ('workdir with a line end', ['{folder}/a\nb', 'no checkpoint yet']),
     ('runtime override', ['no checkpoint yet']),
     ('other settings', ['train.seed is 9: expected 0']),
     ('other config', ["data.name is 'UMLS': expected 'mine'"]),
     ('damaged run', ['config.json', 'cannot be read']),
-    ('predict with nothing', ['{folder}/empty', 'no config.json']),
+    ('predict from an empty folder', ['{folder}/empty', 'no config.json']),
     ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
     ('no such input', ['--input=', 'nowhere.tsv', 'an existing file']),
     ('folder as input', ['{folder}', 'cannot be opened']),
     ('bad line', ['questions.tsv:2: ', "'border'", "did you mean 'borders'"]),
-    ('bytes', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
+    ('line that is not UTF-8', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
     ('top of 0', ['top is 0', 'at least 1']),
     ('word for top', ['--top=many: expected a whole number\n']),
     ('word for a share', ['--test-share=a: b: expected a number\n']),
     ('unknown format', ['csv', 'tsv', 'jsonl']),
-    ('unknown remedy', ['ignore', 'stop', 'skip']),
+    ('unknown --on-bad-line', ['ignore', 'stop', 'skip']),
     ('misspelt option', ['new-onyl', 'new_only']),
     ('option without value', ['top']),
     ('folder as output', ['{folder}/empty']),
@@ -455,26 +454,26 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('embed, no such layer', ['layer is 99', '0 (the input) to 3']),
     ('embed, output nowhere', ['{folder}/no/where.npz', 'cannot be written']),
     (
-      'flags of other modes',
+      'flags of other commands',
       [
         '--new-only cannot be used with train: expected predict',
         '--layer cannot be used with train: expected embed',
       ],
     ),
-    ('split of answers', ['--split', 'predict', 'train or evaluate']),
+    ('predict with --split', ['--split', 'predict', 'train or evaluate']),
     ('export, no output', ['no --output', 'a new folder']),
     ('report, no output', ['no --output', 'an HTML file']),
     ('report, wrong split', ['--split', 'train|valid|test']),
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
-    ('prepare nothing', ['no --input', 'a file of triples']),
-    ('prepare bad', ['questions.tsv:1: ', "no column '4'", '1 to 3']),
+    ('prepare, no input', ['no --input', 'a file of triples']),
+    ('prepare, no such column', ['questions.tsv:1: ', "no column '4'", '1 to 3']),
     ('workdir of no user', ["'~nobodyhere/x': no such user"]),
     ('workdir of no user, config', ["'~nobodyhere/x': no such user"]),
     ('long workdir', ['xxx', 'too long']),
     ('data of no user', ["'~nobodyhere/x': no such user"]),
     ('cache of no user', ['config.compilation_cache_dir', '~nobodyhere/x']),
-    ('name in no encoding', ['config.data.name', r'a\udcff', 'UTF-8']),
+    ('name that is not UTF-8', ['config.data.name', r'a\udcff', 'UTF-8']),
     ('output closed', ['standard output is closed', '--output']),
     ('output full', ['standard output: cannot be written', 'space']),
     ('help, output full', ['standard output: cannot be written', 'space']),
@@ -528,7 +527,7 @@ def test_answers_on_standard_output_are_a_table(outcomes):
   assert {row['head'] for row in cells[:3]} == {'France'}
   assert {row['tail'] for row in cells[3:]} == {'Euro (EUR)'}
   assert {row['relations'] for row in cells[3:]} == {'borders,currency'}
-  # With --new-only, no answer is known.
+  # With --new-only, no answer is in a split.
   assert {row['known_in'] for row in cells} == {''}
 
 
@@ -635,10 +634,7 @@ def test_every_mode_of_a_flag_exists():
 
 
 def test_a_closed_pipe_ends_the_program_quietly(tmp_path):
-  """Ends with the status of SIGPIPE, and without an error message.
-
-  `head -n 1` closes the pipe after the first line.
-  """
+  """`head -n 1` closes the pipe. The status is 141, as for SIGPIPE."""
   input_file = tmp_path / 'questions.tsv'
   input_file.write_text('France\tborders\t?\n' * 2000)
   script = (
@@ -669,7 +665,7 @@ def test_the_console_script_lists_the_flags(outcomes):
 
 
 def run_module(folder: pathlib.Path, *arguments: str) -> Outcome:
-  """Runs a command line in a new process, and waits until it has ended."""
+  """Runs a command line in a new process."""
   done = subprocess.run(
     [sys.executable, '-m', 'coke_jax.main', *arguments],
     cwd=folder,
@@ -687,7 +683,7 @@ def test_the_module_lists_the_flags(tmp_path):
   assert 'Traceback' not in text
   for flag in ('--config', '--workdir', '--mode', '--split'):
     assert f'{flag}:' in text
-  assert '--config.train.num_epochs' in text  # an example of an override
+  assert '--config.train.num_epochs' in text
 
 
 def test_no_thread_reports_an_error_at_exit(folder):
@@ -725,7 +721,7 @@ def test_no_thread_reports_an_error_at_exit(folder):
     (['--on_bad_line=skip'], ['--on_bad_line=skip']),
     (['--input=new-only'], ['--input=new-only']),
     (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
-    # A tab may be typed as a backslash and a t, which is how --help prints it.
+    # A tab may be typed as \t, as --help prints it.
     (
       ['--config=a.py', r'--config.data.delimiter=\t'],
       ['--config=a.py', '--config.data.delimiter=\t'],
@@ -740,11 +736,11 @@ def test_no_thread_reports_an_error_at_exit(folder):
     ),
     (['--config.data.delimiter'], ['--config.data.delimiter']),
     (['--some-thing=1'], ['--some-thing=1']),
-    # The work folder does not exist, so there are no saved settings.
+    # {new} does not exist, so no settings are saved.
     (['--workdir={new}'], ['--workdir={new}']),
     (['--workdir', '{new}'], ['--workdir', '{new}']),
     (['--workdir'], ['--workdir']),
-    # Saved settings are used unless there is a --config.
+    # Without --config, the saved settings are used.
     (['--workdir={run}'], ['--config={saved}:{run}', '--workdir={run}']),
     (
       ['--config.train.seed=1', '--workdir', '{run}'],
@@ -777,7 +773,7 @@ def test_prepare(folder, typed, prepared):
 
 @pytest.mark.filterwarnings('ignore:the load_module:DeprecationWarning')
 def test_every_default_of_the_help_can_be_typed(tmp_path, monkeypatch):
-  """Types each setting as --help prints it, with the quotes of a shell."""
+  """Parses each default as --help prints it, with quotes for a shell."""
   config_file = tmp_path / 'other.py'
   config_file.write_text(
     'from coke_jax import config\n'

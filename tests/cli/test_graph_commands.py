@@ -1,4 +1,4 @@
-"""Tests the commands for questions about a whole graph and about entities."""
+"""Tests commands such as `discover`, `audit`, `similar` and `explain`."""
 
 import dataclasses
 import inspect

@@ -67,7 +67,7 @@ def read_json(path):
 
 
 def answer_json(model, path, **options):
-  """Returns the objects that are written for a file of questions."""
+  """Returns the JSON objects that `answer` writes for a file."""
   output = path.with_name('answers.jsonl')
   answer(model, path, output, **options)
   return read_json(output)
@@ -106,7 +106,7 @@ def test_tsv_by_hand(model, tmp_path):
     assert got[8] == want[8]
     for cell in (6, 7):
       assert float(got[cell]) == pytest.approx(float(want[cell]), rel=1e-4)
-      # A number has six digits, and perhaps an exponent such as e-05.
+      # A number has at most six digits and an exponent such as e-05.
       assert len(got[cell].lstrip('-0.').replace('.', '')) <= 6 + 4
 
 
@@ -362,10 +362,7 @@ def test_empty_input(model, tmp_path):
 
 
 def test_pipes_are_read_and_written(model, tmp_path):
-  """Reads from a named pipe and writes to another one.
-
-  A file must not replace the pipe that is written to.
-  """
+  """Reads from one named pipe and writes to another, which remains a pipe."""
   plain = 'e03\tlikes\t?\n'
   expected = answer_json(model, write(tmp_path, plain))
   for name in ('in', 'out'):
@@ -591,8 +588,8 @@ def read_by_hand(content, known_entities):
 
   Returns:
     The labels of the valid lines, by line number, and the numbers of the
-    invalid lines. None if the file starts with a byte-order mark of UTF-16,
-    because the package must then raise an error.
+    invalid lines. None if the file starts with a byte-order mark of UTF-16: the
+    package must raise an error.
   """
   if content.startswith((b'\xff\xfe', b'\xfe\xff')):
     return None
@@ -600,7 +597,7 @@ def read_by_hand(content, known_entities):
   *raw, last = content.split(b'\n')
   returns = any(line.endswith(b'\r') for line in raw)
   raw = [line.removesuffix(b'\r') for line in raw]
-  if last:  # A last line that is cut inside its CR LF must count as invalid.
+  if last:  # A line is invalid if only the LF of its CR LF is missing.
     raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
   good, bad = {}, []
   for number, line in enumerate(raw, start=1):
@@ -678,6 +675,6 @@ def test_mutated_compressed_files(model, tmp_path):
       assert not output.exists()
       continue
     found = [tuple(line['question']) for line in read_json(output)]
-    # Some damage changes no question, such as a wrong time stamp.
+    # A wrong time stamp, for example, changes no question.
     assert found == given
   assert errors > 30

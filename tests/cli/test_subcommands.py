@@ -88,7 +88,7 @@ def test_the_help_of_a_command(mode):
   [(mode, one) for mode in COMMANDS for one in COMMANDS[mode].examples],
 )
 def test_the_flags_of_an_example_exist(mode, example):
-  for character in '|<>()':  # A pipe, a redirection, and a substitution.
+  for character in '|<>()':  # These characters separate words in a shell.
     example = example.replace(character, f' {character} ')
   words = shlex.split(example)
   words = words[words.index('coke') + 1 :]
@@ -192,6 +192,5 @@ def test_fish_completes(tmp_path):
 def test_the_scripts_have_no_syntax_errors(shell, tmp_path):
   (tmp_path / 'script').write_text(completion.script(shell, COMMANDS))
   subprocess.run([needs(shell), '-n', tmp_path / 'script'], check=True)
-  # The script has the help of --config and --workdir. These flags are defined
-  # when `main` is imported.
+  # Importing `main` defines --config and --workdir. The script has their help.
   assert main.FLAGS

@@ -18,7 +18,7 @@ from coke_jax.training import run
 
 @pytest.fixture
 def csv(tmp_path, monkeypatch):
-  """Writes a CSV file, and replaces the recipes by a tiny one."""
+  """Writes a CSV file, and makes all recipes return a tiny config."""
   monkeypatch.chdir(tmp_path)
   config = recipes.one_block()
   config.model.update(hidden_size=8, feed_forward_size=8, num_heads=2)
@@ -44,7 +44,7 @@ def train(config=None, workdir='', data='', minutes=0.0):
 def test_from_a_csv_file_to_answers(csv, tmp_path, capsys):
   train(data=csv)
   printed = capsys.readouterr().out
-  assert 'given away' in printed  # words of the leak report
+  assert 'given away' in printed  # The report of leaks has these words.
   assert printed.count('facts: 20 entities, 2 relations') == 1
   model = coke_jax.load(tmp_path / 'runs' / 'facts')
   assert len(model.predict((small.ENTITIES[0], 'likes', '?'), top=3)) == 3
@@ -84,7 +84,7 @@ ROWS = [
 
 
 def write_folder(folder, order=(0, 1, 2), delimiter='\t', header=''):
-  """Writes splits whose lines have another form, and returns the folder."""
+  """Writes ROWS in the given form, and returns the folder."""
   folder.mkdir(parents=True, exist_ok=True)
   parts = {'train': ROWS[:28], 'valid': ROWS[28:32], 'test': ROWS[32:]}
   for split, rows in parts.items():
@@ -121,7 +121,6 @@ def data_config(**fields):
 def test_the_fields_of_the_config_describe_the_given_files(
   tmp_path, form, fields
 ):
-  """The graph is the one that `config.data.dir` gives."""
   expected = only_read(write_folder(tmp_path / 'plain')).graph
   folder = write_folder(tmp_path / 'other', **form)
   config = data_config(**fields)
@@ -168,14 +167,14 @@ def test_a_field_and_an_argument_must_agree(tmp_path):
 @pytest.fixture
 def trained(tmp_path, csv):
   """Returns a folder of data and the work folder of a run with this data."""
-  del csv  # This fixture replaces the recipes.
+  del csv  # The fixture `csv` has replaced the recipes.
   folder = write_folder(tmp_path / 'people')
   train(workdir=str(tmp_path / 'work'), data=folder)
   return folder, tmp_path / 'work'
 
 
 def test_changed_and_missing_files(trained, tmp_path, capsys, caplog):
-  """A changed file is refused. If a file is missing, the copy is used."""
+  """A changed file is an error. A missing file is read from the work folder."""
   folder, work = trained
   config = small.workdir.Workdir(work).config()
   before = (folder / 'train.txt').read_bytes()
@@ -190,14 +189,14 @@ def test_changed_and_missing_files(trained, tmp_path, capsys, caplog):
     assert 'valid.txt' not in str(caught.value)
   run.evaluate(config, work)
   assert f'{folder / "train.txt"}: has changed' in caplog.text
-  # Another file with other triples.
+  # Another folder has other triples.
   other = write_folder(tmp_path / 'more' / 'people')
   (other / 'train.txt').write_bytes(after)
   with pytest.raises(coke_jax.CokeError, match='that of') as caught:
     train(config, str(work), other)
   assert str(other / 'train.txt') in str(caught.value)
   assert str(folder / 'train.txt') in str(caught.value)
-  # The same triples, in a file with another form.
+  # A CSV file has the same triples as the deleted file.
   (folder / 'train.txt').unlink()
   (folder / 'train.csv').write_bytes(before.replace(b'\t', b','))
   train(config, str(work), folder)
