@@ -8,7 +8,7 @@ import nox
 nox.options.sessions = ['newest', 'colab']
 nox.options.reuse_existing_virtualenvs = True
 
-# The versions that Google Colab ships. A notebook on Colab must not upgrade jax.
+# Versions that Google Colab ships. A notebook on Colab must not upgrade jax.
 COLAB = (
   'jax==0.7.2',
   'jaxlib==0.7.2',

@@ -12,8 +12,8 @@ must be a head of the relation in train, and a new tail must be a tail of the
 relation in train. Then the share is .17.
 
 With --folds=5, five more models are trained. A second audit scores most facts
-with a model that was trained without the fact. For a config with
-`model.num_members` = 1, the second share is .38, and the first share is .65.
+with a model that was trained without the fact. For CoDEx-S with a single member
+(`model.num_members`), the second share is .38, and the first share is .65.
 Finished trainings in the work folder are not repeated.
 """
 

@@ -14,7 +14,7 @@ DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 # The JAX programs of the tests run so briefly that compilation takes most of
 # the time. The older code generator for fused operations and one LLVM module
-# per program halve the time of the compilation.
+# per program halve the compilation time.
 FAST_COMPILATION = (
   '--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1'
 )
@@ -23,9 +23,9 @@ FAST_COMPILATION = (
 def pytest_configure(config):
   """Makes tests fast, and forbids implicit broadcasting.
 
-  A program that several tests or processes need is compiled once. JAX raises an
-  error for operands of different ranks. Programs and their caches are many
-  objects that live long, so garbage is collected rarely.
+  A cache on disk holds the compiled programs of all tests and processes. JAX
+  raises an error for operands of different ranks. Garbage is collected rarely,
+  because many objects live long.
   """
   gc.set_threshold(100_000, 50, 1000)
   if not hasattr(config, 'workerinput'):
@@ -41,7 +41,7 @@ def pytest_configure(config):
 
 
 def accepted_by_xla(flags: str) -> bool:
-  """Returns whether this version of XLA has all flags.
+  """Returns whether XLA accepts all flags.
 
   XLA ends the process if a flag is unknown.
   """
@@ -56,7 +56,7 @@ def accepted_by_xla(flags: str) -> bool:
 
 @pytest.fixture(scope='session')
 def benchmark_folder():
-  """Returns a function that returns the folder of a real data set by its name.
+  """Returns a function from the name of a real data set to its folder.
 
   The folder is `$COKE_DATA_DIR/<name>`. The function skips the test if the
   variable is not set or the folder is missing.

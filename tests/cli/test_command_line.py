@@ -27,8 +27,8 @@ from coke_jax.cli import commands, flags
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UMLS = str(ROOT / 'configs' / 'umls.py')
 
-# Runs command lines in forks. The arguments are a JSON file of command lines, and
-# the file for the outcomes. The console script `coke` calls `entry_point`, too.
+# Runs command lines in forks. The arguments are a JSON file of command lines
+# and the file for the outcomes. The script `coke` calls `entry_point`, too.
 _RUNNER = """
 import json, os, sys, tempfile, traceback
 from coke_jax import main
@@ -85,9 +85,9 @@ SKIP = '--on-bad-line=skip'
 # model.
 MISTAKES = {
   'config last': ['--config.train.batch_size=0', f'--config={UMLS}'],
-  'config last, after a space': ['--config.train.batch_size=0', '--config', UMLS],
+  'config last, space': ['--config.train.batch_size=0', '--config', UMLS],
   'one dash': ['-config.train.batch_size=0', f'-config={UMLS}'],
-  'value after a space': [f'--config={UMLS}', '--config.train.batch_size', '0'],
+  'value after space': [f'--config={UMLS}', '--config.train.batch_size', '0'],
   'several wrong values': [
     f'--config={UMLS}',
     '--config.model.dropout=1.5',
@@ -131,7 +131,7 @@ MISTAKES = {
   'argument after flags': ['predict', '--top=3', '{model}'],
   'unknown built-in config': ['train', '--config=fb15k-237'],
   'unknown config to show': ['configs', 'umsl'],
-  'path of a built-in config': ['train', '--config=configs/umls.py'],
+  'path of a config': ['train', '--config=configs/umls.py'],
   'built-in config': ['train', '--config=umls', '--config.train.batch_size=0'],
   'unknown data set': [f'--config={UMLS}', '--config.data.name=UMSL'],
   'missing data folder': [f'--config={UMLS}', '--config.data.dir=/no/where'],
@@ -142,7 +142,7 @@ MISTAKES = {
     f'--config={UMLS}',
   ],
   'evaluate untrained': ['--mode=evaluate', '--workdir={folder}/run'],
-  'evaluate untrained, after a space': ['--mode=evaluate', '--workdir', '{folder}/run'],
+  'evaluate untrained, space': ['--mode=evaluate', '--workdir', '{folder}/run'],
   'workdir with a colon': ['--mode=evaluate', '--workdir={folder}/a:b c'],
   'workdir with a line end': ['--mode=evaluate', '--workdir={folder}/a\nb'],
   'runtime override': [
@@ -161,12 +161,12 @@ MISTAKES = {
     f'--config={UMLS}',
   ],
   'damaged run': ['--mode=evaluate', '--workdir={folder}/damaged'],
-  'predict from an empty folder': ['--mode=predict', '--workdir={folder}/empty'],
+  'predict in empty folder': ['--mode=predict', '--workdir={folder}/empty'],
   'predict untrained': ['--mode=predict', '--workdir={folder}/run'],
   'no such input': [*PREDICT[:2], '--input={folder}/nowhere.tsv'],
   'folder as input': [*PREDICT[:2], '--input={folder}'],
   'bad line': PREDICT,
-  'line that is not UTF-8': [*PREDICT[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
+  'bad UTF-8': [*PREDICT[:2], '--input={folder}/bytes.tsv', '--format=jsonl'],
   'top of 0': [*PREDICT, SKIP, '--top=0'],
   'word for top': [*PREDICT, '--top=many'],
   'unknown format': [*PREDICT, '--format=csv'],
@@ -202,7 +202,7 @@ MISTAKES = {
   ],
   'prepare, no input': ['--mode=prepare', '--output={folder}/prepared no'],
   'word for a share': ['prepare', '--test-share=a: b'],
-  'prepare, no such column': [
+  'prepare, bad column': [
     '--mode=prepare',
     '--input={folder}/questions.tsv',
     '--columns=1,2,4',
@@ -369,9 +369,9 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
   ('name', 'parts'),
   [
     ('config last', ['config.train.batch_size is 0', 'at least 1']),
-    ('config last, after a space', ['config.train.batch_size is 0']),
+    ('config last, space', ['config.train.batch_size is 0']),
     ('one dash', ['config.train.batch_size is 0']),
-    ('value after a space', ['config.train.batch_size is 0']),
+    ('value after space', ['config.train.batch_size is 0']),
     (
       'several wrong values',
       [
@@ -420,26 +420,26 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('argument after flags', ['{model}', 'coke predict WORKDIR']),
     ('unknown built-in config', ['did you mean --config=fb15k237', 'configs']),
     ('unknown config to show', ['umsl', 'did you mean umls']),
-    ('path of a built-in config', ['no such file', 'did you mean --config=umls?']),
+    ('path of a config', ['no such file', 'did you mean --config=umls?']),
     ('built-in config', ['config.train.batch_size is 0']),
     ('unknown data set', ["'UMSL'", 'did you mean UMLS', 'data.dir']),
     ('missing data folder', ['/no/where']),
     ('evaluate an empty folder', ['{folder}/empty', 'config.json']),
     ('evaluate an empty folder, config', ['{folder}/empty', 'no config.json']),
     ('evaluate untrained', ['{folder}/run', 'no checkpoint yet']),
-    ('evaluate untrained, after a space', ['{folder}/run', 'no checkpoint yet']),
+    ('evaluate untrained, space', ['{folder}/run', 'no checkpoint yet']),
     ('workdir with a colon', ['{folder}/a:b c', 'no checkpoint yet']),
     ('workdir with a line end', ['{folder}/a\nb', 'no checkpoint yet']),
     ('runtime override', ['no checkpoint yet']),
     ('other settings', ['train.seed is 9: expected 0']),
     ('other config', ["data.name is 'UMLS': expected 'mine'"]),
     ('damaged run', ['config.json', 'cannot be read']),
-    ('predict from an empty folder', ['{folder}/empty', 'no config.json']),
+    ('predict in empty folder', ['{folder}/empty', 'no config.json']),
     ('predict untrained', ['{folder}/run', 'no checkpoint yet']),
     ('no such input', ['--input=', 'nowhere.tsv', 'an existing file']),
     ('folder as input', ['{folder}', 'cannot be opened']),
     ('bad line', ['questions.tsv:2: ', "'border'", "did you mean 'borders'"]),
-    ('line that is not UTF-8', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
+    ('bad UTF-8', ['bytes.tsv:2: ', '0xff', 'not UTF-8']),
     ('top of 0', ['top is 0', 'at least 1']),
     ('word for top', ['--top=many: expected a whole number\n']),
     ('word for a share', ['--test-share=a: b: expected a number\n']),
@@ -467,7 +467,7 @@ def test_a_mistake_ends_with_a_message_and_no_traceback(outcomes, name):
     ('evaluate an export', ['{model}', 'exported model', 'work folder']),
     ('export untrained', ['{folder}/run', 'no checkpoint yet']),
     ('prepare, no input', ['no --input', 'a file of triples']),
-    ('prepare, no such column', ['questions.tsv:1: ', "no column '4'", '1 to 3']),
+    ('prepare, bad column', ['questions.tsv:1: ', "no column '4'", '1 to 3']),
     ('workdir of no user', ["'~nobodyhere/x': no such user"]),
     ('workdir of no user, config', ["'~nobodyhere/x': no such user"]),
     ('long workdir', ['xxx', 'too long']),

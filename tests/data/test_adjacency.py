@@ -18,7 +18,7 @@ INVERSE = (np.arange(2 * RELATIONS) + RELATIONS) % (2 * RELATIONS)
 edges = st.lists(
   st.tuples(
     st.integers(0, ENTITIES - 2),
-    st.integers(0, 2 * RELATIONS - 1),  # includes inverse relations
+    st.integers(0, 2 * RELATIONS - 1),
     st.integers(0, ENTITIES - 2),
   ),
   max_size=20,
@@ -43,7 +43,7 @@ def both_directions(triples):
 
 
 def walk(graph, source, steps):
-  """Returns the entities that a path reaches, by loops over all edges."""
+  """Returns the entities that `steps` reach, by loops over all edges."""
   reached = {source}
   for step in steps:
     reached = {t for (h, r, t) in graph if h in reached and r == step}
@@ -85,8 +85,8 @@ def test_traversal_equals_brute_force(edges_per_chunk):
     def check(triples, rows):
       graph, found = both_directions(triples), as_paths(rows)
       half = len(triples) // 2
-      # `shared` adds edges to a base graph. The triples from half // 2 to half
-      # are in the base graph and in the added edges.
+      # `shared` adds triples to a base graph. The base graph already has the
+      # triples from half // 2 to half.
       shared = adjacency.from_triples(
         as_triples(triples[half // 2 :]),
         ENTITIES,
@@ -140,8 +140,8 @@ def test_edges_and_candidates_equal_brute_force(triples):
 @given(edges, edges, path_rows)
 @settings(deadline=None)
 def test_evaluation_sets_equal_brute_force(train, single, rows):
-  # Some paths of the test split are single edges. The others are random, so
-  # that many of their targets are not reached.
+  # The first test paths are single edges. The other test paths are random, and
+  # often do not reach their targets.
   rows = [(h, [r], t) for h, r, t in single] + rows
   data = paths.PathData(
     name='toy',
@@ -235,7 +235,7 @@ def test_ids_out_of_range_are_errors(source, relations, expected):
 
 def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
   folder = benchmark_folder('PathQueryWN')
-  # Of the training paths, evaluation needs only those with a single edge.
+  # Evaluation needs only the training paths with a single edge.
   text = lzma.decompress((folder / 'train.xz').read_bytes())
   single = [line for line in text.splitlines() if b',' not in line]
   (tmp_path / 'train').write_bytes(b'\n'.join(single))
@@ -264,7 +264,7 @@ def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
       data.inverse,
     )
     assert (deducible == data.deduction[split]).all()
-  # After the loop, `sets` are the sets of the test split.
+  # The last `sets` of the loop belong to the test split.
   for row in range(0, len(data.test), 50):
     reached = {int(data.test.source[row])}
     for step in data.test.relations[row, : data.test.length[row]].tolist():

@@ -33,7 +33,7 @@ Serve = Callable[[Answers], str]
 def cache(
   tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> pathlib.Path:
-  """Sets an empty cache, no data folder and no proxy. Returns the cache."""
+  """Returns an empty cache. Unsets the data folder and all proxies."""
   monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
   monkeypatch.delenv('COKE_DATA_DIR', raising=False)
   for variable in ('http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY'):
@@ -42,10 +42,7 @@ def cache(
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-  """Sends fixed bytes. If a path ends in .short, the response is incomplete.
-
-  Such a response announces 10 bytes more than it has.
-  """
+  """Sends fixed bytes. For a path that ends in .short, 10 bytes are missing."""
 
   def __init__(self, *arguments: object, answers: Answers) -> None:
     self.answers = answers
@@ -100,7 +97,7 @@ def register(
   sha256: tuple[str, ...] = SHA256,
   **options: str,
 ) -> None:
-  """Adds the data set Toy to the known data sets."""
+  """Adds the data set Toy to `BENCHMARKS`."""
   toy = benchmarks.Benchmark(4, 1, (2, 1, 1), address, sha256, **options)
   monkeypatch.setitem(benchmarks.BENCHMARKS, 'Toy', toy)
 
@@ -393,7 +390,7 @@ def test_cache_cannot_be_written(
 def test_two_threads_download_at_the_same_time(
   serve: Serve, cache: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  """Both threads finish downloading before either renames its folder."""
+  """Each thread renames its folder after both threads have downloaded."""
   answers = {f'/toy/{name}': text for name, text in CONTENT.items()}
   register(monkeypatch, serve(answers) + '/toy/')
   barrier = threading.Barrier(2)

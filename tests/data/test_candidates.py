@@ -1,4 +1,4 @@
-"""Compares sums and losses over candidates with those over all entities."""
+"""Compares losses over sampled candidates with losses over all entities."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from coke_jax.model import loss
 
 
 @pytest.mark.parametrize('num_entities', [60, 1000])
-def test_candidates_are_the_answers_and_a_sample_of_the_others(num_entities):
+def test_candidates_are_the_answers_and_sampled_entities(num_entities):
   generator = np.random.default_rng(0)
   answers = generator.integers(-1, num_entities, (7, 3)).astype(np.int32)
   got = candidates.sample_candidates(answers, num_entities, 40, generator)
@@ -30,7 +30,7 @@ def test_candidates_are_the_answers_and_a_sample_of_the_others(num_entities):
 
 
 @pytest.mark.parametrize('num_entities', [40, 1000])
-def test_others_are_sampled_uniformly(num_entities):
+def test_other_entities_are_sampled_uniformly(num_entities):
   generator = np.random.default_rng(1)
   answers = np.array([[3, 5], [5, -1]], np.int32)
   counts, trials = np.zeros(num_entities), 4000

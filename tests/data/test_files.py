@@ -42,7 +42,7 @@ LABELS = [
   '\\N',
   'back\\tslash',
   'Zürich',
-  'Zu\u0308rich',  # This looks like the label above, but is decomposed.
+  'Zu\u0308rich',  # Looks like the label above, but ü has two characters.
   '東京',
   '🂡',
   'no\u00a0break',
@@ -405,7 +405,7 @@ def test_the_longest_line(tmp_path, suffix, too_long):
 
 
 def bomb(suffix: str, line: bytes, count: int) -> bytes:
-  """Returns a compressed file of `count` MiB of one repeated line."""
+  """Compresses `count` MiB in which `line` is repeated."""
   compressor = {
     '.gz': lambda: zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS),
     '.bz2': bz2.BZ2Compressor,
@@ -497,11 +497,8 @@ def test_ambiguous_split_files_are_errors(tmp_path, split, names):
 
 # ----------------------------------------------------------------- property
 
-# A label can have any character except the line end, the delimiter and
-# surrogates.
-# No label ends with a carriage return, because CR and a following LF would
-# count as the line end. No label starts with U+FEFF, which is a byte-order mark
-# at the start of a file.
+# Labels have no LF, tab or surrogate. Labels do not end with CR, because CR LF
+# is a line end. Labels do not start with U+FEFF, the byte-order mark of a file.
 _ALPHABET = st.characters(exclude_categories=['Cs'], exclude_characters='\n\t')
 _LABEL = st.text(_ALPHABET, min_size=1, max_size=8).filter(
   lambda label: not label.endswith('\r') and not label.startswith('\ufeff')
@@ -538,7 +535,7 @@ def test_what_is_written_is_read(wanted, suffix, end):
   )
 )
 def test_any_bytes_are_read_exactly_or_are_an_error(data):
-  """Triples that are read give the bytes of the file, except for line ends."""
+  """Writing the triples again gives the same bytes, except for line ends."""
   with tempfile.TemporaryDirectory() as folder:
     path = write(pathlib.Path(folder), data)
     try:
