@@ -73,7 +73,7 @@ def plant(
 def write(
   folder: pathlib.Path, graph: graph_lib.KnowledgeGraph, train: np.ndarray
 ) -> None:
-  """Writes the new training triples, and valid and test of the graph."""
+  """Writes TSV files of the new training triples, and of valid and test."""
   folder.mkdir(parents=True, exist_ok=True)
   words = graph.vocabulary
   splits = {'train': train, 'valid': graph.valid, 'test': graph.test}

@@ -18,7 +18,7 @@ from coke_jax.training import run
 
 @pytest.fixture
 def csv(tmp_path, monkeypatch):
-  """Writes a CSV file, and makes all recipes return a tiny config."""
+  """Writes a CSV file, and makes `recipes.for_size` return a tiny config."""
   monkeypatch.chdir(tmp_path)
   config = recipes.one_block()
   config.model.update(hidden_size=8, feed_forward_size=8, num_heads=2)
@@ -167,7 +167,7 @@ def test_a_field_and_an_argument_must_agree(tmp_path):
 @pytest.fixture
 def trained(tmp_path, csv):
   """Returns a folder of data and the work folder of a run with this data."""
-  del csv  # The fixture `csv` has replaced the recipes.
+  del csv  # The fixture `csv` has replaced `recipes.for_size`.
   folder = write_folder(tmp_path / 'people')
   train(workdir=str(tmp_path / 'work'), data=folder)
   return folder, tmp_path / 'work'

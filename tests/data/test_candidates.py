@@ -1,4 +1,4 @@
-"""Compares losses over sampled candidates with losses over all entities."""
+"""Compares sampled candidates with all entities: sums, losses, gradients."""
 
 import jax
 import jax.numpy as jnp
