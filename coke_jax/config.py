@@ -59,9 +59,9 @@ def default_config() -> ml_collections.ConfigDict:
   data.walks_per_evaluation_triple = 4
 
   config.model = model = ml_collections.ConfigDict()
-  # Number of Transformer blocks (L in the paper). With 0 blocks and a
-  # composition, the entities are scored with the composition alone, as in
-  # ComplEx.
+  # Number of Transformer blocks (L in the paper). With 0 blocks and
+  # `model.composition`, the entities are scored with the composition alone, as
+  # in ComplEx.
   model.num_layers = 12
   # Size of embeddings and hidden states (D in the paper).
   model.hidden_size = 256
@@ -80,13 +80,14 @@ def default_config() -> ml_collections.ConfigDict:
   # product, as in ComplEx. 'rotation': the complex product with relations of
   # modulus 1, as in RotatE. Empty: nothing is added, as in the paper.
   model.composition = ''
-  # Whether queries for the head use a second embedding of each relation. Their
-  # positions are then counted from the tail, the known entity. Not in the
-  # paper.
+  # Whether queries for the head use a second embedding of each relation. The
+  # positions in these queries are then counted from the tail, the known entity.
+  # Not in the paper.
   model.relation_directions = False
   # Whether queries for the head are replaced by queries for the tail of the
-  # inverse path: (?, r1, r2, o) by (o, inverse of r2, inverse of r1, ?). Every
-  # relation must have an inverse ('paths' and 'walks' only). Not in the paper.
+  # inverse path ('paths' and 'walks' only): (?, r1, r2, o) by (o, inverse of
+  # r2, inverse of r1, ?). Every relation must have an inverse. Not in the
+  # paper.
   model.invert_head_queries = False
   # Whether a dense layer, GELU and layer norm are applied before the product
   # with the entity embeddings, as in the paper.
@@ -147,16 +148,14 @@ def default_config() -> ml_collections.ConfigDict:
   # the input. 0, as in the paper: no penalty.
   train.n3_penalty = 0.0
   # Weight of the DURA penalty of Zhang, Cai and Wang (2020), which can replace
-  # N3. It also penalizes the products of entities and relation factors, in path
-  # queries the products of all factors. The module
-  # `coke_jax.model.regularization` contains the formula. 0, as in the paper: no
-  # penalty.
+  # N3. It penalizes the known entity and the answer, and the products of both
+  # with the query's relation factors. `coke_jax.model.regularization` contains
+  # the formula. 0, as in the paper: no penalty.
   train.dura_penalty = 0.0
-  # Weight of the loss of an answer without training instances, relative to the
-  # weight of the most frequent answer. The weight grows linearly with the
-  # number of training instances that have the answer. So a small value makes
-  # frequent answers more important. The mean weight of all instances is 1. 1,
-  # as in the paper: all instances have equal weights.
+  # Weight of training instances with very rare answers, relative to instances
+  # with the most frequent answer. Between the two, the weight grows linearly
+  # with the number of training instances of the answer. All weights are scaled
+  # so that their mean is one. 1, as in the paper: all weights are equal.
   train.rare_answer_weight = 1.0
   # Decoupled weight decay of all parameters, scaled by the learning rate.
   train.weight_decay = 0.01
@@ -193,10 +192,11 @@ def default_config() -> ml_collections.ConfigDict:
   # length.
   train.steps_per_call = 8
   # Number of random walks that are sampled in each epoch ('paths' and 'walks'
-  # only). They follow the training paths with one relation in both directions,
-  # have 2 to `data.max_path_length` relations, and replace all training paths
-  # with more than one relation. The number is rounded up to full batches. 0, as
-  # in the paper: the given training paths are used in every epoch.
+  # only). Their edges are the training paths with one relation, in both
+  # directions. They have 2 to `data.max_path_length` relations and replace all
+  # training paths with more than one relation. The number is rounded up to full
+  # batches. 0, as in the paper: the given training paths are used in every
+  # epoch.
   train.walks_per_epoch = 0
   # Random seed for initial parameters, data order, dropout and
   # `train.walks_per_epoch`.

@@ -73,7 +73,8 @@ def test_config(name):
   # Configs for users' own graphs are tested with the sizes of CoDEx-S.
   published = benchmarks.BENCHMARKS['CoDEx-S' if dataset == 'mine' else dataset]
   relations = [f'r{index}' for index in range(published.relations)]
-  if config.data.kind == 'paths':  # Half of the relations are inverses.
+  # The published number of relations of path data includes the inverses.
+  if config.data.kind == 'paths':
     relations = relations[::2]
   if config.data.kind != 'triples':
     relations += [f'**{label}' for label in relations]

@@ -43,15 +43,15 @@ class Benchmark:
       data includes inverse relations.
     lines: number of lines of each split.
     address: a URL that contains a commit hash. A URL that ends with `/` is a
-      folder of plain files. Any other URL is a .tar.gz archive. Default: empty,
-      if the files cannot be downloaded.
+      folder of plain files. Any other URL is a .tar.gz archive. Empty (the
+      default): the files cannot be downloaded.
     sha256: the SHA-256 of each split's uncompressed file. Default: not checked.
     splits: the names of the files, without `.txt`.
     archive_sha256: the SHA-256 of the archive. Default: not checked.
     prefix: the start of the file names in the archive, such as
       `wikidata5m_transductive_`. Default: empty.
-    max_bytes: the maximum size of the archive and of each file. Default:
-      `downloads.MAX_BYTES`.
+    max_bytes: the maximum size of the archive and of each file. 0 (the
+      default): `downloads.MAX_BYTES`.
   """
 
   entities: int

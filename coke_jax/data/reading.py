@@ -49,9 +49,9 @@ def find_parts(
     only split is train, the triples must still be divided into splits.
 
   Raises:
-    text_files.DataError: `source` is None, missing, a folder without a file of
-      train, or a folder although `valid` or `test` is not None; or an argument
-      has a wrong type.
+    text_files.DataError: `source` is None, does not exist, or is a folder
+      without a file of train; `source` is a folder, and `valid` or `test` is
+      also given; or an argument has a wrong type.
     errors.PathError: as in `user_paths.expand`.
   """
   if source is None:
@@ -74,7 +74,7 @@ def find_parts(
     if valid is not None or test is not None:
       raise text_files.DataError(
         f'{source}: is a folder, although valid or test is given: expected a '
-        'file of train, or only a folder'
+        'file of train, or a folder without valid and test'
       )
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}

@@ -31,9 +31,9 @@ class EvaluationSets:
     answers: the answers P of each path.
     num_negatives: int64 [N], the number of negatives of each path.
     reached: bool [N], whether the target of each path is one of its answers.
-      The target is not reached if the graph lacks edges of the path. WordNet
-      has 30 such test paths: test edges that are also in dev were removed from
-      test, but paths with these edges were kept.
+      The target is not reached if the graph lacks edges of the path. In
+      PathQueryWN, this concerns 30 test paths. They need edges that are only in
+      dev, and the graph of test has the edges of train and test.
   """
 
   candidate_mask: np.ndarray
@@ -51,8 +51,8 @@ class EvaluationSets:
 def evaluation_sets(data: paths_lib.PathData, split: str) -> EvaluationSets:
   """Finds the negatives of a split's paths.
 
-  The edges of the graph are the paths with a single relation in train and in
-  the split.
+  The edges of the graph are all paths with a single relation, from train and
+  from the split together.
 
   Args:
     data: the paths of all splits.

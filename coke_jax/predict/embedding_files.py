@@ -188,8 +188,9 @@ class _Spool:
 class _Projector:
   """Writes the files of a folder for the projector, line by line.
 
-  Use it as a context manager. The files get their names when the context ends
-  without an error. After an error, a folder created by this object is removed.
+  Use it as a context manager. The files have temporary names until the context
+  ends without an error. After an error, a folder created by this object is
+  removed.
   """
 
   def __init__(self, folder: pathlib.Path, columns: Sequence[str]):

@@ -10,7 +10,8 @@ from coke_jax.data import text_files
 
 _CHUNK_BYTES = 1 << 22
 # NumPy stores every label with the width of the longest label. The array may
-# take 1 GiB, or 64 bytes for each character of all labels, whichever is more.
+# take 1 GiB. If the labels have more than 2^24 characters in total, it may take
+# 64 bytes per character.
 _ALWAYS_ALLOWED_BYTES = 1 << 30
 _MAX_EXPANSION = 64
 
@@ -22,8 +23,8 @@ class EmbeddingError(errors.CokeError, ValueError):
 def write(archive: zipfile.ZipFile, labels: Sequence[str]) -> None:
   """Writes labels as a NumPy array of strings [M].
 
-  If one label is long, the array is mostly padding, so it is compressed. Chunks
-  limit the memory.
+  The array is compressed, because a single long label makes it mostly padding.
+  It is written in chunks, which limits the memory.
   """
   dtype: np.dtype = np.dtype(f'<U{_width(labels)}')
   rows = max(1, _CHUNK_BYTES // dtype.itemsize)
@@ -52,7 +53,10 @@ def check(labels: Sequence[str]) -> None:
     EmbeddingError: a label ends in NUL, which NumPy would remove; or a label is
       so long that the array would be too large.
   """
-  expected = "expected a folder for TensorBoard's projector instead of .npz"
+  expected = (
+    "expected a folder for TensorBoard's projector as the output, instead of "
+    'an .npz file'
+  )
   for label in labels:
     if label.endswith('\0'):
       raise EmbeddingError(

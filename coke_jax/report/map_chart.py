@@ -83,7 +83,8 @@ def _styles(numbers: dict[str, Any]) -> list[list[str]]:
 
   The first groups are circles in the colours of the palette. The next groups
   are squares in the same colours. The inverse of a relation has the shape and
-  colour of the relation, but is hollow. Two elements draw a hollow shape.
+  colour of the relation, but is hollow. A hollow shape is drawn with two
+  elements.
   """
   styles: list[list[str]] = []
   kinds = 0

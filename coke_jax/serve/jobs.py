@@ -1,7 +1,7 @@
 """Answers requests that need several batches on the devices.
 
-Every function takes a model that pauses between batches, see `Served.pausing`.
-The results can be written as JSON.
+Every function takes a `Served` that lets other requests in between batches, see
+`Served.pausing`. The results can be written as JSON.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ def explain(
   top: int,
   similar: int,
 ) -> list[dict[str, Any]]:
-  """Finds known facts that support facts, see `Model.explain`."""
+  """Finds known facts that support each fact, see `Model.explain`."""
   return [
     dataclasses.asdict(served.explainer.explain(fact, top=top, similar=similar))
     for fact in facts
@@ -65,7 +65,8 @@ def discover(
     relation, top=top, per_head=per_head, type_matching=type_matching
   )
   scores = np.array([one.score for one in found])
-  # The scores already include the numbers of known answers. log(1) adds 0.
+  # `calibrated` adds the logarithm of the number of known answers. The scores
+  # already include it, so the number here is 1.
   calibrated = served.calibrated(scores, np.ones(len(found), np.int64))
   return [
     {**dataclasses.asdict(one), 'calibrated': probability}

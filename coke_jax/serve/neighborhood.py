@@ -36,7 +36,8 @@ class Neighborhood:
   """The known facts of each entity.
 
   Attributes:
-    facts: the T distinct facts of all splits, with base relations.
+    facts: the T distinct facts of all splits. A fact with an inverse relation
+      is stored as the equal fact with the base relation.
     degree: int64 [V], the number of facts with each entity. A fact from an
       entity to itself counts twice.
     base: the indices of the base relations, in ascending order.
@@ -98,8 +99,8 @@ class Neighborhood:
   ) -> list[str]:
     """Returns for each answer the first split in which it is known, or ''.
 
-    An answer is known in valid if facts of train and valid lead to it, and in
-    test if facts of train and test do.
+    The steps to an answer known in valid are facts of train or valid. The steps
+    to an answer known in test are facts of train or test.
     """
     found = dict.fromkeys(answers, '')
     for split in reversed(graph.SPLITS):
@@ -119,8 +120,9 @@ class Neighborhood:
       steps: the steps so far.
 
     Returns:
-      The fields of `CountedStep` for each step. `known` counts the facts of
-      at most 2,000 entities that `steps` reach.
+      One dictionary for each next step, with the fields of
+      `record_schemas.CountedStep`. `known` is the number of facts of this step,
+      starting from at most 2,000 entities that `steps` reach.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary
@@ -142,12 +144,10 @@ class Neighborhood:
     return sorted(found, key=lambda one: -one['known'])
 
   def path(self, steps: Sequence[Step]) -> tuple[int, ...] | None:
-    """Returns the relations of a path that is followed from head to tail.
-
-    For a backward step, the path contains the inverse relation.
+    """Returns the relations of a path, with inverses for backward steps.
 
     Args:
-      steps: the steps from the head to the tail.
+      steps: the steps from the start of the path to its end.
 
     Returns:
       The relations, or None if the data lack an inverse relation.
@@ -178,7 +178,7 @@ class Neighborhood:
       longest: the maximum number of relations in a question.
 
     Returns:
-      The question. None if the model cannot answer it at once.
+      The question. None if the steps are not a single question.
     """
     if len(steps) > longest:
       return None

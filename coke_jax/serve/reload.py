@@ -59,7 +59,7 @@ class Reloader:
     self._thread.start()
 
   def stop(self) -> None:
-    """Ends the threads that look for changes and compile programs."""
+    """Ends the thread that looks for changes and the one that compiles."""
     self._stopped.set()
     if self._thread is not None:
       self._thread.join()
@@ -105,10 +105,10 @@ class Reloader:
   def _replace(self, served: served_lib.Served) -> None:
     """Uses a model for all later requests."""
     self._engine.replace(served)
-    # The new model usually shares the compiled programs of the previous model,
-    # so running the programs again takes little time.
     if self._background is not None:
       self._background.stop()
+    # The new model usually shares the compiled programs of the previous model,
+    # so its warm-up takes little time.
     if self._warm_up and not _is_cut(served):
       self._background = warm_up_lib.Background(served)
 

@@ -49,7 +49,9 @@ def check(folder: pathlib.Path) -> None:
   compare(folder, listed, NAME)
   for path in _listable(folder):
     if path.name not in listed:
-      raise ChecksumError(f'{path}: expected only the files that {NAME} lists')
+      raise ChecksumError(
+        f'{path}: not listed in {NAME}: expected only listed files'
+      )
 
 
 def of_json(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Trains or reuses the model of a table row, and writes its record.
 
 <out>/runs/<name>/                 the work folder
-<out>/runs/<name>.sittings.json    time, duration and device of each process
-                                   that trained the model (a sitting)
+<out>/runs/<name>.sittings.json    time, duration and device of each sitting:
+                                   a process that trained the model
 <out>/records/<name>.json          everything that tables show about the model
 """
 
@@ -32,7 +32,7 @@ _FREE_FIELDS = (*config_lib.RUNTIME_FIELDS, 'train.seed', 'data.dir')
 
 
 def ensure_all(some: Iterable[settings.Run], out: pathlib.Path) -> None:
-  """Calls `ensure` for several runs, once for runs with the same name."""
+  """Calls `ensure` once for each name of the runs."""
   for run in {run.name: run for run in some}.values():
     ensure(run, out)
 
@@ -92,14 +92,14 @@ def load_record(run: settings.Run, out: pathlib.Path) -> Record:
 
 
 def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
-  """Reads the records of a model, one for each seed.
+  """Reads the records of all seeds of a table row.
 
-  Only records with the settings of the model count; the paths of other records
-  are printed. If a record is older than a field, the default of the field
-  counts.
+  Only records with the settings of the row count; the paths of other records
+  are printed. If a record lacks a config field that was added later, the
+  default of this field is used.
 
   Args:
-    run: the model; its seed does not matter.
+    run: any run of the row.
     out: the folder for results.
   """
   found = []

@@ -34,13 +34,13 @@ def swap(pairs):
 
 
 def brute_force(graph, threshold, min_shared):
-  """Finds the leaks of a graph, and the triples that they give away.
+  """Finds the leaks of a graph, and the triples that can be copied from train.
 
   Returns:
-    A dict from (kind, relation, other) to (shared, overlap, given_away), as in
-      `leaks.RelationLeak`.
+    A dict from (kind, relation, other) to (shared, overlap, given_away), the
+      fields of `leaks.RelationLeak`. They are numbers.
     A nested dict. Item [kind][split] is the set of the row numbers of the
-      given-away triples.
+      triples that can be copied.
   """
   rows = {
     s: list(map(tuple, graph.split(s).tolist())) for s in graph_lib.SPLITS

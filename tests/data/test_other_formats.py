@@ -281,14 +281,14 @@ def test_openke(folder, triples, random):
 @pytest.mark.parametrize(
   ('name', 'old', 'new', 'parts'),
   [
-    ('train2id.txt', '2\n', '3\n', ['2 lines after the first: expected 3']),
+    ('train2id.txt', '2\n', '3\n', ['line 1 states 3', '2 follow']),
     ('train2id.txt', '0 1 0', '0 5 0', [':2: ', "'0 5 0'", 'id 5']),
     ('train2id.txt', '0 1 0', '0 1', [':2: ', 'got 2 fields']),
     ('train2id.txt', '2\n', 'x\n', [':1: ', 'the number of lines']),
     ('entity2id.txt', 'b\t1', 'b', [':3: ', 'a label, a tab and an id']),
     ('entity2id.txt', 'b\t1', 'b\t0', [':3: ', 'id 0', 'earlier']),
     ('entity2id.txt', 'b\t1', 'a\t1', [':3: ', 'line 2 has']),
-    ('relation2id.txt', '1\n', '4\n', ['1 lines after the first: expected 4']),
+    ('relation2id.txt', '1\n', '4\n', ['line 1 states 4', '1 follow']),
   ],
 )
 def test_bad_openke(tmp_path, name, old, new, parts):

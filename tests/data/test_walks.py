@@ -202,7 +202,8 @@ def test_written_paths_are_read_back(tmp_path, layout):
     'test_induction',
   }
   back = path_files.read_paths(folder, 'toy', layout)
-  # The files lack entities without edges. So ids can differ, but labels do not.
+  # Entities that have no edge are not in the files. So ids can differ, but
+  # labels do not.
   for split in graph.SPLITS:
     assert labelled(back, split) == labelled(data, split)
     if split != 'train':

@@ -244,7 +244,7 @@ def test_training_queries_are_both_sides_of_train():
 
 
 def test_the_filter_decides_the_ranks(counted):
-  """Test answers outside the filter make ranks worse."""
+  """If the filter lacks the answers of test, the ranks get worse."""
   made = random_graph(5, sizes=(40, 10, 60))
   params = parallel.replicate(table_model(5, levels=30).tables)
   task = link_prediction.LinkPrediction(made)
@@ -292,7 +292,7 @@ def test_queries_need_exactly_one_gold_answer(counted):
 
 
 def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
-  """The scores are exact, so all ranks must be equal."""
+  """The scores are exact, so the ranks must be those of one device."""
   path = tmp_path / 'ranks.json'
   small.run_script(__file__, path, devices=8)
   written = json.loads(path.read_text())
@@ -303,7 +303,7 @@ def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
 def ranks_of_both_models() -> dict[str, list]:
   """Returns the ranks of two models with exact scores."""
   made = random_graph(11)
-  # With a layer norm of scale 0, the scores of every sequence are the biases.
+  # With scale and bias 0 in this layer norm, all scores are the entity biases.
   params = small.random_params(coke(), seed=2, scale=0.3)
   params['prediction_norm'] = {
     name: np.zeros(8, np.float32) for name in ('scale', 'bias')
@@ -605,7 +605,8 @@ def summarized():
     np.zeros((0, 3), dtype=np.int32),
     np.array(test, dtype=np.int32),
   )
-  # Tails have the first three ranks, and heads the last three.
+  # The first three items belong to queries for the tail, the last three to
+  # queries for the head.
   ranks = ranks_lib.Ranks(
     better=np.array([0, 1, 3, 9, 0, 0]),
     equal=np.array([0, 0, 2, 0, 0, 0]),

@@ -38,8 +38,9 @@ def test_parts_without_training(folder):
   results = {}
   for part in ('parse', 'load', 'filter'):
     results[part] = large_graph.run_part(part, folder, 1, 8)
-  # About 780 of the 800 facts of the hub are in train. With a list of answers
-  # for each of the 780 facts, the lists would take 800 x 780 x 4 bytes.
+  # About 780 of the 800 facts of the hub are in train. A separate list of 800
+  # answers for each of the 780 facts would take 780 x 800 x 4 bytes, twice the
+  # limit.
   (size,) = results['filter']['bytes'].values()
   assert size < 2 * 800 * 780
   table = large_graph.table({str(ENTITIES): results})
@@ -80,8 +81,8 @@ def test_larger_models_take_more_memory_and_time():
   state = 20 * one.parameters(machine)
   assert scaling.memory(one, machine) == state + 2**27
   few = dataclasses.replace(one, candidates=1000, adagrad=True)
-  # A parameter and its sum of Adagrad take 8 bytes. The gradient and the logits
-  # of the candidates take less than 2 %.
+  # A parameter and its sum of squared gradients take 8 bytes together. The
+  # gradient and the logits of the candidates take less than 2 %.
   assert scaling.memory(few, machine) == pytest.approx(
     8 * one.parameters(machine), rel=0.02
   )

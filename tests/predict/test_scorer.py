@@ -127,10 +127,11 @@ def test_nothing_is_compiled_twice():
     model.embed(fact)
     model.embed(fact, layer=0)
 
-  call_all(3)  # `rank` makes two queries from each fact.
+  # `rank` makes two queries from each fact, so 3 facts fit into one batch of 8.
+  call_all(3)
   first = model.encoder.traces
   # The programs: `top_k` with and without candidates, `rank`, and one `encode`
-  # per layer.
+  # for each of the two layers.
   assert first == 5
   for count in (1, 2, 4):
     call_all(count)

@@ -7,9 +7,9 @@ A training runs undisturbed in two processes. Then the same training starts in
 another folder, and one of its processes is killed (SIGKILL) or stopped
 (SIGTERM) after a random time. The other process must end within 60 seconds.
 After SIGKILL, an error must name the lost process. After SIGTERM, the exit
-status must be that of SIGTERM. After the last start, the training runs to its
-end. Then parameters, metrics.jsonl and results.json must equal those of the
-undisturbed training.
+status must be that of SIGTERM. The training is continued and stopped again
+until all signals are sent. A last start finishes it. Then parameters,
+metrics.jsonl and results.json must equal those of the undisturbed training.
 """
 
 import argparse
@@ -95,7 +95,7 @@ def disturb(
     process.wait()
   if status == 0:
     return None, ''
-  # The error may come from a guard process, after the end of process 1.
+  # If process 0 is lost, process 1 ends before its guard prints the error.
   time.sleep(1)
   log = (folder / f'log_{1 - lost}.txt').read_text(errors='replace')
   started = 'in 2 processes' in (folder / 'log_0.txt').read_text(
@@ -180,7 +180,7 @@ def main(argv: list[str] | None = None) -> int:
     failures += small_runs.differences(small_runs.outcome(work), undisturbed)
   print(
     f'{sent[signal.SIGKILL]} kills, {sent[signal.SIGTERM]} stops, the slowest '
-    f'end after {slowest:.1f} s, {finished + 1} finished runs: '
+    f'process ended after {slowest:.1f} s, {finished + 1} finished runs: '
     + (f'FAILED: {failures}' if failures else 'nothing lost')
   )
   return bool(failures)

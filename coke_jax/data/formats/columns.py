@@ -66,8 +66,8 @@ def usual(names: Sequence[str]) -> list[int] | None:
     names: the name of each column.
 
   Returns:
-    The positions of head, relation and tail. None if no entry of FAMILIES has
-    all its names exactly once in `names`.
+    The positions of head, relation and tail. None unless the three names of
+    some entry of FAMILIES occur exactly once in `names`.
   """
   lower = [str(name).strip().lower() for name in names]
   for family in FAMILIES:

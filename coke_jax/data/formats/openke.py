@@ -34,8 +34,8 @@ def read(path: pathlib.Path, options: options_lib.Options) -> rows_lib.Source:
   Returns:
     The rows, which contain labels. Iterating over them raises
     `text_files.DataError` if the file cannot be read or line 1 states a wrong
-    number of triples. If `on_bad_line` is 'stop', a line that cannot be read
-    exactly raises this error, too.
+    number of triples. If `on_bad_line` is 'stop', a bad line also raises this
+    error.
 
   Raises:
     text_files.DataError: the labels cannot be read.
@@ -125,8 +125,12 @@ def _counted_lines(
     elif text.strip():
       count += 1
       yield number, text
+  if expected < 0:
+    raise text_files.DataError(
+      f'{path}: empty: expected the number of lines that follow in line 1'
+    )
   if count != expected:
     raise text_files.DataError(
-      f'{path}: {count:,} lines after the first: expected '
-      f'{max(expected, 0):,}, as line 1 states'
+      f'{path}: line 1 states {expected:,}: expected as many lines after it, '
+      f'but {count:,} follow'
     )
