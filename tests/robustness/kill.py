@@ -31,6 +31,10 @@ _POLL_SECONDS = 0.0005
 _LEAVE_SECONDS = 30.0
 # The names of files that are not completely written.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
+# The traceback that Python prints after SIGINT.
+_INTERRUPTED = re.compile(
+  r'Traceback \(most recent call last\):\n(?:  .*\n)+KeyboardInterrupt\n'
+)
 
 # If a shell starts this script in the background, the script may ignore SIGINT.
 # Child processes would inherit this, so they restore the default handler.
@@ -269,9 +273,21 @@ def one_run(
   left = [name for name in names(work) if _UNFINISHED.fullmatch(name)]
   left += [name for name in names(work / 'checkpoints') if 'tmp' in name]
   tally.failures += [f'{name} was left behind' for name in left]
-  if 'Traceback' in log.read_text(errors='replace'):
+  if has_traceback(log.read_text(errors='replace')):
     tally.failures.append(f'a traceback: see {log}')
   return tally
+
+
+def has_traceback(text: str) -> bool:
+  """Returns whether the output of a training contains a traceback.
+
+  A traceback of Python is allowed if SIGINT comes while modules are imported,
+  before the program can handle signals.
+  """
+  rest = _INTERRUPTED.sub(
+    lambda found: found[0] if 'in entry_point' in found[0] else '', text
+  )
+  return 'Traceback' in rest
 
 
 def main(argv: list[str] | None = None) -> int:

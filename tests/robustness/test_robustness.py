@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import kill
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -66,6 +67,15 @@ def test_hostile_requests_are_refused() -> None:
   said = outcome('fuzz_server', '--requests=400', '--seed=2')
   assert said.startswith('400 requests')
   assert said.endswith('nothing wrong')
+
+
+def test_only_interrupted_imports_may_end_with_a_traceback() -> None:
+  start = 'Traceback (most recent call last):\n'
+  importing = '  File "<frozen runpy>", line 189, in _run_module_as_main\n'
+  running = '  File "main.py", line 124, in entry_point\n    app.run(main)\n'
+  assert not kill.has_traceback(start + importing + 'KeyboardInterrupt\nnext')
+  assert kill.has_traceback(start + importing + running + 'KeyboardInterrupt\n')
+  assert kill.has_traceback(start + importing + 'ValueError: wrong\n')
 
 
 def test_a_killed_or_stopped_server_sends_no_wrong_answer() -> None:
