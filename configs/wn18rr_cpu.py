@@ -20,8 +20,9 @@ def get_config() -> ml_collections.ConfigDict:
   config.model.hidden_size = 512
   config.model.num_members = 2
   config.train.learning_rate_decay = 'none'
-  config.train.n3_penalty = 0.1
+  config.train.dura_penalty = 0.1
+  config.train.rare_answer_weight = 0.1
   config.train.candidates = 2048
-  config.train.num_epochs = 30.0
-  config.train.validate_every_epochs = 10.0
+  config.train.num_epochs = 20.0
+  config.train.validate_every_epochs = 5.0
   return config
