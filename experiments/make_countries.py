@@ -47,8 +47,8 @@ RELATIONS = {
   'top_level_domain': 'the last part of internet addresses',
 }
 
-# If entities share a name, only the entity whose kind comes first in this list
-# has no suffix. If several of these entities have that kind, all have a suffix.
+# Entities that share a name get a suffix. One entity is excepted: the only one
+# of its kind, if no entity with this name has a kind earlier in this list.
 KINDS = (
   'region',
   'subregion',
@@ -76,7 +76,8 @@ COUNTRY_NAMES = {
 
 # Obvious errors of the source and their corrections.
 DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
-# Maps a country to the country whose provinces its record lists.
+# The record of the country on the left lists the provinces of the country on the
+# right.
 PROVINCES_OF_ANOTHER = {
   'COD': 'COG',
   'COG': 'COD',
@@ -440,7 +441,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
 
 
 def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
-  """Returns whether `uses` has more uses of each entity than the group."""
+  """Returns whether train keeps a use of each entity without this group."""
   own = collections.Counter(e for h, _, t in group for e in (h, t))
   return all(uses[entity] > count for entity, count in own.items())
 

@@ -106,7 +106,7 @@ def _values(
 
 
 def core(triples: Iterable[Triple], least: int) -> set[Triple]:
-  """Repeatedly removes the triples of entities with fewer than `least`."""
+  """Removes entities with fewer than `least` triples until there are none."""
   kept = set(triples)
   while True:
     count = collections.Counter(

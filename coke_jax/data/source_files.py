@@ -27,10 +27,10 @@ class Sources:
   """The files from which the data of a run were read.
 
   Attributes:
-    digests: the SHA-256 of each file by role, see `digests`. It is empty if the
-      data were not read from files.
-    paths: the absolute path of each file by role. It is empty if the settings
-      of the run name the folder of the files.
+    digests: the SHA-256 of the decompressed content of each file, by role. It
+      is empty if the data were not read from files.
+    paths: the absolute path of each file, by role. It is empty if
+      `config.data.dir` or `config.data.name` determines the folder.
   """
 
   digests: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -89,7 +89,7 @@ def all_entities(
 def answers(
   model: ensemble.Encoder, placement: placement_lib.Placement
 ) -> device_call.DeviceCall:
-  """Returns the function that computes the `score` of each of `answers`."""
+  """Returns the function that computes the scores of `batch['answers']`."""
   sharded = _sharded(model, placement)
 
   def gather(

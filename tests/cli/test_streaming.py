@@ -597,7 +597,8 @@ def read_by_hand(content, known_entities):
   *raw, last = content.split(b'\n')
   returns = any(line.endswith(b'\r') for line in raw)
   raw = [line.removesuffix(b'\r') for line in raw]
-  if last:  # A line is invalid if only the LF of its CR LF is missing.
+  # If other lines end in CR LF, a last line that ends in CR is invalid.
+  if last:
     raw.append(b'\xff' if returns and last.endswith(b'\r') else last)
   good, bad = {}, []
   for number, line in enumerate(raw, start=1):

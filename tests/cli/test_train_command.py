@@ -192,7 +192,7 @@ def test_changed_and_missing_files(trained, tmp_path, capsys, caplog):
   # Another folder has other triples.
   other = write_folder(tmp_path / 'more' / 'people')
   (other / 'train.txt').write_bytes(after)
-  with pytest.raises(coke_jax.CokeError, match='that of') as caught:
+  with pytest.raises(coke_jax.CokeError, match='the SHA-256 of') as caught:
     train(config, str(work), other)
   assert str(other / 'train.txt') in str(caught.value)
   assert str(folder / 'train.txt') in str(caught.value)

@@ -217,7 +217,13 @@ def test_a_stopped_server_names_the_first_line_without_an_answer():
   *answered, last = [json.loads(line) for line in text.splitlines()]
   assert 0 < len(answered) < 200_000
   assert [one['line'] for one in answered] == [*range(1, len(answered) + 1)]
-  assert all(one['answers'][0]['label'] == 'Africa' for one in answered)
+  # On a busy machine, an answer can take longer than the limit of 2 seconds.
+  too_late = 'the request took more than 2 s'
+  late = [one for one in answered if one.get('error') == too_late]
+  in_time = [one for one in answered if 'answers' in one]
+  assert in_time
+  assert len(in_time) + len(late) == len(answered)
+  assert all(one['answers'][0]['label'] == 'Africa' for one in in_time)
   assert last == {
     'line': len(answered) + 1,
     'error': 'the server is being stopped: send this and all later lines again',

@@ -627,7 +627,7 @@ def test_a_file_is_replaced_whole(tmp_path):
   for text in ('one', 'two'):
     with atomic_files.whole_file(path) as temporary:
       assert temporary != path
-      # From another folder, the file might be copied instead of renamed.
+      # A file in the same folder can be renamed instead of copied.
       assert temporary.parent == tmp_path
       temporary.write_text(text)
     assert contents(tmp_path) == {'file': text}

@@ -101,8 +101,9 @@ class Questions:
 def base_relations(data: arrays.DataSet) -> np.ndarray:
   """Returns the relations that are not inverse relations: int32 [M].
 
-  Only path data contain inverse relations. The label of an inverse relation is
-  a marker and the label of the base relation, so it is the longer label.
+  Only path data contain inverse relations. The label of an inverse relation
+  consists of a marker and the label of the base relation. So it is longer than
+  the label of the base relation.
   """
   count = data.vocabulary.num_relations
   relations = np.arange(count, dtype=np.int32)
