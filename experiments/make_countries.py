@@ -76,8 +76,7 @@ COUNTRY_NAMES = {
 
 # Obvious errors of the source and their corrections.
 DISSOLVED = {'ANT': 'Netherlands Antilles', 'SCG': 'Serbia and Montenegro'}
-# The record of the country on the left lists the provinces of the country on the
-# right.
+# The record of the left country lists the provinces of the right country.
 PROVINCES_OF_ANOTHER = {
   'COD': 'COG',
   'COG': 'COD',

@@ -90,8 +90,8 @@ def _random_bits(
   width = shape[-1]
   assert width < _MAX_WIDTH
   rows = words[2] + jnp.arange(math.prod(shape[:-1]), dtype=jnp.uint32)
-  # The position of a value is `row * width + column`, a number of 64 bits. `high`
-  # and `low` are its two halves.
+  # The position of a value is `row * width + column`, a number of 64 bits. Its
+  # two halves are `high` and `low`.
   upper, lower = (
     half * np.uint32(width) for half in (rows >> 16, rows & 0xFFFF)
   )
