@@ -19,7 +19,7 @@ _PATH_FIELDS = tuple(
 def equal(left: DataSet, right: DataSet) -> bool:
   """Returns whether two data sets are equal, except for their names.
 
-  The lines of equal splits are in the same order.
+  Splits with the same lines in a different order are not equal.
   """
   if type(left) is not type(right) or left.vocabulary != right.vocabulary:
     return False

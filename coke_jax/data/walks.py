@@ -48,8 +48,8 @@ def sample_path_data(
       `**`.
 
   Returns:
-    Path data with `longest` relation columns. Its `deduction` marks the valid
-    and test paths by deduction, see the module `deduction`.
+    Path data with `longest` relation columns. Its `deduction` marks the paths
+    by deduction in valid and test, see the module `deduction`.
 
   Raises:
     text_files.DataError: a relation label starts with the inverse marker.

@@ -120,8 +120,8 @@ class NewFact(Record):
   """A plausible fact that is not known.
 
   `known_tails` is the number of known tails of this head and relation. `score`
-  is the logarithm of `probability`, plus a correction that depends on
-  `known_tails`.
+  is the logarithm of `probability`, plus a correction that depends on the head
+  and the relation.
   """
 
   fact: Triple
