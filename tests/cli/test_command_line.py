@@ -227,7 +227,7 @@ MISTAKES |= {
   'name that is not UTF-8': [f'--config={UMLS}', '--config.data.name=a\udcff'],
 }
 
-# The first arguments redirect standard streams, as in a shell.
+# A first argument such as `>&-` redirects a standard stream, as in a shell.
 MISTAKES |= {
   'output closed': ['>&-', *PREDICT, SKIP],
   'output full': ['>/dev/full', *PREDICT, SKIP],
@@ -271,7 +271,7 @@ CORRECT = {
     '--test-share=0.4',
   ],
   'help, output closed': ['>&-', '--help'],
-  'name that ASCII lacks': [
+  'name with a letter outside ASCII': [
     '>ascii',
     '--mode=sample-paths',
     f'--config={UMLS}',
@@ -538,7 +538,8 @@ def test_standard_error_is_not_needed(outcomes, state):
 
 
 def test_characters_that_standard_output_cannot_encode_are_escaped(outcomes):
-  assert r'Gr\xe4ph: 3 entities' in outcomes['name that ASCII lacks'].out
+  outcome = outcomes['name with a letter outside ASCII']
+  assert r'Gr\xe4ph: 3 entities' in outcome.out
 
 
 def test_both_formats_hold_the_same_answers(outcomes, folder):
@@ -721,7 +722,7 @@ def test_no_thread_reports_an_error_at_exit(folder):
     (['--on_bad_line=skip'], ['--on_bad_line=skip']),
     (['--input=new-only'], ['--input=new-only']),
     (['--input', '-', '--top', '-1'], ['--input', '-', '--top', '-1']),
-    # A tab may be typed as \t, as --help prints it.
+    # A tab in a delimiter may be typed as \t, as --help prints it.
     (
       ['--config=a.py', r'--config.data.delimiter=\t'],
       ['--config=a.py', '--config.data.delimiter=\t'],

@@ -133,7 +133,7 @@ def test_csv(folder, triples, delimiter, quote, end, quoting, mark):
 def test_tsv_is_split_at_the_delimiter_only(folder, triples, delimiter):
   lines = [delimiter.join(triple) for triple in triples]
   fields = [line.split(delimiter) for line in lines]
-  # The label 'a|' is left out: 'a|||b' is split into 'a' and '|b'.
+  # Discards labels such as 'a|': '||' splits 'a|||b' into 'a' and '|b'.
   hypothesis.assume([tuple(row) for row in fields] == triples)
   path = write(folder, 'a.tsv', '\n'.join(lines))
   labels, log = read(path, delimiter=delimiter, header='no')
@@ -160,7 +160,7 @@ def test_a_quoted_label_may_have_a_line_break(folder):
     ('OBJECT,Predicate,subject', ()),
     ('t,r,h', ()),
     ('x,y,z', ('z', 'y', 'x')),
-    ('3,2,1', ('3', '2', '1')),  # Names only if header is 'yes'.
+    ('3,2,1', ('3', '2', '1')),  # Positions, unless header is 'yes'.
   ],
 )
 def test_columns_by_name(folder, header, columns):

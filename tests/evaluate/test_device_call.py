@@ -17,7 +17,7 @@ def double(params, batch):
 
 
 def params():
-  """Returns three arrays. With one array, `map_devices` has a known issue."""
+  """Returns three arrays, because of the known issue of `map_devices`."""
   return parallel.replicate([np.ones(size, np.float32) for size in (1, 2, 3)])
 
 

@@ -70,7 +70,7 @@ def labelled(selection):
   }
 
 
-def test_an_entity_is_found_on_both_sides_of_all_its_triples():
+def test_a_map_of_an_entity_has_triples_with_the_entity_on_either_side():
   chosen = map_selection.select_entity(DATA, 'Ann')
   expected = (
     {(film, 'by', 'Ann') for film in FILMS[:12]}
@@ -167,7 +167,7 @@ def test_too_many_triples_are_sampled(monkeypatch):
   assert labelled(chosen) != labelled(other)
 
 
-def test_paths_give_their_single_edges():
+def test_only_paths_with_one_relation_give_triples():
   triples = np.unique(film_triples(), axis=0)
   padding = np.full(len(triples), vocabulary.NO_RELATION, np.int32)
   single = paths.PathSet(

@@ -35,7 +35,8 @@ import small_versions
 _PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _MOST_QUESTIONS = 20  # maximum number of questions in a request
-# Number of clients that also send long requests. 8 long requests may wait.
+# Number of clients that also send requests for similar entities. At most 8 such
+# requests can wait in the server.
 _LONG = 4
 
 
@@ -156,7 +157,7 @@ class Load:
     Args:
       connection: the connection.
       generator: draws the request.
-      long: whether the request may be a long one, of several batches.
+      long: whether the request may be one for similar entities.
     """
     count = generator.choice([1, 1, 1, _MOST_QUESTIONS])
     questions = [

@@ -199,7 +199,9 @@ def test_tabs_are_chosen_with_the_arrow_keys(open_page):
   sync_api.expect(page.locator('#facts')).to_be_visible()
 
 
-def test_a_question_is_linked_and_left_with_the_back_button(open_page, running):
+def test_a_question_has_an_address_and_the_back_button_returns_to_it(
+  open_page, running
+):
   page = open_page('/#entity=Kenya&step=%3Eborders')
   expect_answers(page, running, 'Kenya', 'borders', '?')
   page.locator('#new-only').check()

@@ -88,7 +88,7 @@ def test_ranks_and_expected_entities(model):
 
 
 @pytest.mark.parametrize('few', [0, 1, 2])
-def test_questions_with_many_answers_have_the_same_scores(few, monkeypatch):
+def test_the_limit_of_few_answers_does_not_change_the_scores(few, monkeypatch):
   model = small.table_model()
   expected = model.audit(top=1000)
   monkeypatch.setattr(facts_lib, 'FEW_ANSWERS', few)
@@ -107,7 +107,7 @@ def test_small_batches_give_the_same_facts(model):
   assert [one.fact for one in found] == [one.fact for one in expected]
 
 
-def test_path_data_have_facts_of_both_directions():
+def test_audited_facts_of_path_data_have_no_inverse_relations():
   model = small.table_model(small.random_paths(), 5, 2)
   found = model.audit(top=10_000)
   assert {one.fact[1] for one in found} == set(small.RELATIONS)

@@ -109,7 +109,7 @@ def test_small_batches_give_the_same_facts():
   assert model.discover(top=9, per_head=2) == expected
 
 
-def test_path_data_have_no_inverse_relations():
+def test_new_facts_of_path_data_have_no_inverse_relations():
   model = small.table_model(small.random_paths(), 5, 2)
   found = model.discover(top=10_000)
   assert {one.fact[1] for one in found} == set(small.RELATIONS)
@@ -118,7 +118,7 @@ def test_path_data_have_no_inverse_relations():
   assert model.discover('**near', top=3) == model.discover('near', top=3)
 
 
-def test_a_relation_without_facts_has_no_typed_entities():
+def test_type_matching_finds_nothing_for_a_relation_without_facts():
   made = small.random_graph(relations=('likes', 'near', 'unused'))
   for split in small.SPLITS:
     triples = made.split(split)
