@@ -68,7 +68,7 @@ class Answers:
 
 
 def of_example_model(count: int, seed: int) -> Answers:
-  """Draws questions from known facts of the example model, and answers them.
+  """Draws questions from training paths of the example model. Answers them.
 
   Args:
     count: the number of questions.

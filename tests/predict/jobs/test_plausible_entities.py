@@ -40,8 +40,8 @@ def test_random_graphs(seed):
   made = small.random_graph(
     seed=seed, sizes=(90, 9, 9), entities=60, relations=4, repeats=False
   )
-  # The first 40 entities are the head of one fact of `r3`, the last 20 of at
-  # most one.
+  # Each of the first 40 entities is the head of one fact of relation 3. Each of
+  # the last 20 entities is the head of at most one such fact.
   own = made.train[made.train[:, 1] == 3]
   own = own[np.unique(own[:, 0], return_index=True)[1]]
   more = np.array([[i, 3, 1] for i in range(40) if i not in own[:, 0]])
