@@ -7,8 +7,9 @@ const TITLE = 20; // height of the labels above the graph
 const NARROW = 560; // A graph of fewer pixels in width runs downwards.
 const MOST_LABELS = 3; // maximum number of labels on a line
 const NEARER = 0.75; // position of a label on its line, from 0 to 1
-// The distance of two lines at their labels, as a share of the distance of
-// their ends in the larger layer.
+// Entities are drawn in layers. SPREAD is the distance between two lines at
+// their labels, divided by the distance between their ends in the layer with
+// more entities.
 const SPREAD = 0.84;
 const measure = document.createElement('canvas').getContext('2d');
 
@@ -99,7 +100,8 @@ function arrange(paths) {
 }
 
 // Returns the common label of the lines from each layer except the last. The
-// label is null if the labels differ, or if there is only one line.
+// label is null if the labels differ, if a line has several labels, or if there
+// is only one line.
 function commonLabels(lines, nodes, depth) {
   return Array.from({ length: depth }, (_, layer) => {
     const own = lines.filter(
