@@ -37,8 +37,8 @@ class Prepared:
     graph: the graph.
     sources: for each source, the number of rows, and the number of rows that
       were left out for each reason.
-    leaks: the hubs, the unseen labels, and the relations that give test triples
-      away.
+    leaks: the hubs, the unseen labels, and the relations that give triples of
+      valid and test away.
     notes: further remarks, for example that a split is smaller than its share.
   """
 
@@ -161,8 +161,8 @@ def prepare(
     overwrite: whether to replace the files of an earlier preparation in
       `output`. Default: False.
     name: the name of the graph in reports. Default: the name of the source.
-    columns: the names or the positions from 1 of the columns of head, relation
-      and tail, in a sequence or in a text with commas. Default: as in
+    columns: the columns of head, relation and tail, as names or as positions
+      from 1, in a sequence or in a text with commas. Default: as in
       `formats.options.Options`.
     progress: whether to show a progress bar while a source is read. Default:
       False.

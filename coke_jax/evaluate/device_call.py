@@ -15,7 +15,7 @@ import numpy as np
 
 from coke_jax import errors, hosts, parallel
 
-# Limit for the float32 scores [B, V] of one device, 64 MiB.
+# Limit for the size of the float32 scores of one device, 64 MiB.
 SCORE_BYTES = 64 * 2**20
 _MAX_ROWS = 1024
 _NOT_FINITE = 'not_finite'
@@ -135,7 +135,7 @@ def batch_rows(num_entities: int, score_bytes: int = SCORE_BYTES) -> int:
 
   Args:
     num_entities: V, the number of entities.
-    score_bytes: limit for the bytes of the float32 scores [B, V] of one device.
+    score_bytes: limit for the bytes of the float32 scores of one device.
 
   Returns:
     The number of devices times the number of queries on one device. One device

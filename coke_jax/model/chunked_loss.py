@@ -220,7 +220,8 @@ def _columns(
   Returns:
     int32 [B, M], the column of each answer. It is arbitrary if the answer is
     not in the chunk.
-    bool [B, M], whether the answer is in the chunk, not in the chunk before.
+    bool [B, M], whether the answer is in the chunk and the mask of `_place` is
+    True for it.
   """
   column = answers - start
   inside = (answers >= 0) & (column >= 0) & (column < len(new))

@@ -56,7 +56,7 @@ class Options:
 
   @property
   def is_local(self) -> bool:
-    """Whether only programs on this machine can connect."""
+    """Whether only this machine can connect."""
     return addresses.is_local(self.host)
 
 

@@ -61,8 +61,9 @@ class MetricsLog:
 
     Args:
       step: the step of the checkpoint. Lines of later steps are removed.
-      last_line: the expected step of the last kept line of kind `train`. 0
-        means no such line. Any other step logs a warning. Default: no check.
+      last_line: the expected step of the last kept line of kind `train`, or 0
+        if no such line is expected. If the step differs, a warning is logged.
+        Default: no check.
       validated: whether to keep a line of kind `valid` with the step `step`.
 
     Raises:

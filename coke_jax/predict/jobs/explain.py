@@ -124,8 +124,9 @@ class Explainer:
       self._graph, fact.head, fact.tail, triple
     )
     scores, products = self._scores(paths)
-    # If two paths are whole queries with equal relations, their scores are
-    # equal. Order such paths by the product of the probabilities of the steps.
+    # Two paths with the same relations have equal scores if each whole path is
+    # one query. Order such paths by the product of the probabilities of the
+    # steps.
     best = np.lexsort((-products, -scores))[:top].tolist()
     own = float(self._predictor.score([fact], 'tail')[0])
     known = np.flatnonzero((self._facts.triples == triple).all(axis=1))
