@@ -119,7 +119,7 @@ class TrainingSet:
     )
 
   def _walk_batches(self) -> list[list[tuple[int, np.ndarray | None]]]:
-    """Returns the batches of `walks` by length, as (tokens, None)."""
+    """Returns a pair (length, None) for each batch of `walks`, by length."""
     if self.walks is None:
       return []
     lengths = range(2, self.walks.longest + 1)
@@ -194,7 +194,7 @@ class TrainingSet:
     """Returns the chosen rows, or new walks with `length` tokens."""
     if chosen is not None:
       return self.queries.take(chosen)
-    assert self.walks is not None  # Only its batches have no rows.
+    assert self.walks is not None  # Only batches of `walks` have no rows.
     generator = np.random.default_rng(seed)
     return self.walks.sample(length - 2, self.batch_size, generator)
 

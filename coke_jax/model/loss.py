@@ -21,8 +21,8 @@ def smoothed_cross_entropy(
 ) -> jax.Array:
   """Computes the loss of each row, summed over the answers of the row.
 
-  Each other entity has the probability r = (1 - target_mass) / (V - 1). With
-  logits z, the loss of an answer a is
+  Every entity except the answer has the probability
+  r = (1 - target_mass) / (V - 1). With logits z, the loss of an answer a is
   logsumexp(z) - (target_mass - r) z_a - r sum(z). The terms logsumexp(z) and
   sum(z) are computed once per row.
 

@@ -64,7 +64,8 @@ def bars(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     dict with these keys:
     `dataset`, `split` and `title`: three texts;
     `groups`: the number of queries of each group;
-    `metrics`: for each metric, a dict from series to the values of the groups.
+    `metrics`: for each metric, a dict from the label of each series of bars to
+      its values, one for each group.
   """
   found: dict[str, dict[str, Any]] = {}
   about = {'dataset': results['dataset'], 'split': results['split']}

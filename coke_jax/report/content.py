@@ -47,11 +47,12 @@ class HardQueries:
   """Badly ranked queries with the same relations.
 
   Attributes:
-    relations: the labels of the relations: one, or those of a path.
+    relations: the label of one relation, or the labels of the relations of a
+      path.
     category: the category of the relation, such as `1-N`. Empty for paths.
     queries: the number of queries.
     metrics: the metrics of the queries by name.
-    examples: the queries with the worst ranks, at most one per question.
+    examples: the queries with the worst ranks. Their questions differ.
   """
 
   relations: tuple[str, ...]

@@ -113,7 +113,7 @@ def table(
 
 
 def number(value: float | None, kind: str) -> str:
-  """Formats a number of a `Column.kind`. None becomes a dash."""
+  """Formats a number for a column of this kind. None becomes a dash."""
   if value is None:
     return _NOTHING
   return _FORMATS[kind].format(value).replace('-', '\u2212')

@@ -1,9 +1,10 @@
 """Answers questions of several steps one step at a time, and traces answers.
 
-If the model cannot answer a question at once, a chain answers it. Each step
-starts from the best answers to the previous step, and the probabilities of the
-steps are multiplied. If several paths lead to an answer, the probabilities of
-the paths are added. A trace lists the best paths to one answer.
+If the model cannot process the steps of a question together, a chain answers
+the question. Each step starts from the best answers to the previous step, and
+the probabilities of the steps are multiplied. If several paths lead to an
+answer, the probabilities of the paths are added. A trace lists the best paths
+to one answer.
 """
 
 import dataclasses
@@ -78,7 +79,7 @@ def answer(
 
   Returns:
     The fields of `Prediction` for each answer. `calibrated` is None, because
-    the calibration is only valid for questions that the model answers at once.
+    the calibration is not valid for chains.
   """
   words = served.model.data.vocabulary
   entities = np.array([entity])

@@ -12,7 +12,8 @@ from coke_jax import config as config_lib
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.storage import checksums
 
-# The names of the checksums in data.npz end like this: `config.json sha256`.
+# The names of the checksums in data.npz have this suffix, as in
+# `config.json sha256`.
 SUFFIX = ' sha256'
 
 

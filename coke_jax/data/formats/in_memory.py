@@ -139,7 +139,7 @@ def _sequences(
     selection = columns_lib.by_name(first, options, log.place(1))
     next(rows)
   else:
-    # By default, the first row is a triple, even if its labels are usual names.
+    # By default, the first row is a triple, even if it has usual column names.
     log.may_have_header = options.header == 'auto' and columns_lib.is_header(
       first, options_lib.Options()
     )
