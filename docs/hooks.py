@@ -1,8 +1,9 @@
 """Hooks of mkdocs that add the generated pages and rewrite links.
 
 Pages in docs/ link to files outside of docs/ by relative paths, so that the
-links also work on GitHub. On the site, such a link leads to the file on GitHub.
-PNG files in experiments/results are copied, so that pages can show them.
+links also work on GitHub. On the site, such a link leads to the page that
+shows the file, or to the file on GitHub. PNG files in experiments/results are
+copied, so that pages can show them.
 """
 
 import pathlib
