@@ -209,9 +209,9 @@ class TableModel:
   """A model whose score is a sum of small integers.
 
   The score of a candidate is the position of the mask, plus
-  `tables[position][token, candidate]` for each token. The hidden state of a
-  token is the vector [token, position, layer]. The static embeddings are
-  `tables[0]`.
+  `tables[k][token, candidate]` for the token at each position k. The hidden
+  state of a token is the vector [token, position, layer]. The static embeddings
+  are `tables[0]`.
 
   Attributes:
     tables: the parameters: for each of K positions, a float32 array [tokens, V]

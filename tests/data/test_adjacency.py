@@ -264,7 +264,7 @@ def test_real_paths_of_wordnet(benchmark_folder, tmp_path):
       data.inverse,
     )
     assert (deducible == data.deduction[split]).all()
-  # The last `sets` of the loop belong to the test split.
+  # After the loop, `sets` belongs to the test split.
   for row in range(0, len(data.test), 50):
     reached = {int(data.test.source[row])}
     for step in data.test.relations[row, : data.test.length[row]].tolist():

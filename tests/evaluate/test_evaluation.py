@@ -2,8 +2,9 @@
 
 Ranks can be compared exactly only if the last bits of a score do not depend on
 the shape of the batch. The scores of `TableModel` are exact sums of small
-integers. If the prediction layer norm has scale 0, the scores of CoKE are the
-entity biases. With other parameters of CoKE, tests allow for rounding.
+integers. If the scale and bias of the prediction layer norm are 0, the scores
+of CoKE are the entity biases. With other parameters of CoKE, tests
+allow for rounding.
 """
 
 import itertools
@@ -303,7 +304,7 @@ def test_the_ranks_are_the_same_on_eight_devices(tmp_path):
 def ranks_of_both_models() -> dict[str, list]:
   """Returns the ranks of two models with exact scores."""
   made = random_graph(11)
-  # With scale and bias 0 in this layer norm, all scores are the entity biases.
+  # The scale and bias of the prediction layer norm are 0.
   params = small.random_params(coke(), seed=2, scale=0.3)
   params['prediction_norm'] = {
     name: np.zeros(8, np.float32) for name in ('scale', 'bias')

@@ -72,7 +72,7 @@ def test_a_higher_target_mass_rewards_the_answer_more():
 
   assert gain(0.8) > 0
   assert gain(1.0) > gain(0.8) > gain(0.25)
-  assert gain(0.1) < 0  # Each other entity has more mass than the answer.
+  assert gain(0.1) < 0  # Every other entity has more mass than the answer.
 
 
 def test_rows_without_answers_have_a_loss_of_zero():

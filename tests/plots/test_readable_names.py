@@ -29,7 +29,7 @@ def relation_names(*labels, **given):
     ('Köppen_klima', 'Köppen klima'),
   ],
 )
-def test_relations_read_as_words(label, name):
+def test_relations_get_readable_names(label, name):
   assert relation_names(label) == {label: name}
 
 

@@ -169,7 +169,7 @@ class Bench:
       except SystemExit as end:
         if end.code:
           raise
-      # Read the results here, because this process has compiled the programs.
+      # Read the results in this process, which has compiled the JAX programs.
       outcome = json.dumps(small_runs.outcome(work))
       work.with_suffix('.outcome').write_text(outcome)
       return 0

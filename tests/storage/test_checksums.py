@@ -76,7 +76,7 @@ def test_a_folder_in_the_place_of_a_file(folder):
     checksums.check(folder)
 
 
-def test_other_files_are_too_many_unless_hidden(folder):
+def test_additional_files_are_errors_unless_hidden(folder):
   (folder / '.DS_Store').write_bytes(b'x')
   checksums.check(folder)
   (folder / 'more').mkdir()
