@@ -53,7 +53,7 @@ def num_processes() -> int:
 
 
 def is_main() -> bool:
-  """Returns whether this is process 0, which reads and writes all files."""
+  """Returns whether this is process 0."""
   return _Group.process_id == 0
 
 
@@ -190,7 +190,7 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
 
 
 def describe(process_id: int) -> str:
-  """Returns the number of a process, its host and its process id."""
+  """Returns the number of a process, its host and its pid."""
   return f'process {process_id} ({_Group.names[process_id]})'
 
 

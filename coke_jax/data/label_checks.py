@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from coke_jax.data import arrays, graph, text_files
 
 _SAMPLE_TRIPLES = 3  # number of training triples in a warning
-# Fewer labels that are both an entity and a relation cause no warning.
+# A warning about labels that are both an entity and a relation needs at least
+# this many such labels.
 _MIN_SHARED = 3
 # A warning about too many relations needs at least this many training triples.
 # Smaller graphs often have few triples for each relation.

@@ -2,10 +2,11 @@
 
 `parameters.init_params` draws the whole table. JAX computes the random number
 of each element from a key and the position of the element in the table. The
-random number generator `_FROM_ROW` draws some rows alone, with their positions
-in the whole table. With JAX's default generator and settings, these rows are
-equal to the rows of the whole table bit for bit. With another generator or
-other settings, the rows have different numbers of the same distribution.
+random number generator `_FROM_ROW` draws only some rows, but uses their
+positions in the whole table. With JAX's default generator and settings, these
+rows are equal to the rows of the whole table bit for bit. With another
+generator or other settings, the rows have different numbers of the same
+distribution.
 """
 
 import math

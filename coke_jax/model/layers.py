@@ -3,8 +3,6 @@
 Two settings follow the authors' implementation instead of Flax's defaults:
 LayerNorm has epsilon 1e-12, and initial kernels and embeddings are truncated
 normal.
-
-Shapes use the letters of `block`.
 """
 
 import math
@@ -26,7 +24,8 @@ class Product(nn.Module):
   Attributes:
     features: E, the size of the output.
     dtype: float32 or bfloat16.
-    stddev: initial standard deviation of the kernel. 0 means 1 / sqrt(D).
+    stddev: initial standard deviation of the kernel. 0 means 1 / sqrt(D). D is
+      the size of the last axis of the input.
   """
 
   features: int

@@ -83,8 +83,8 @@ class _Query:
     factors: float32 [2 R, D], the table of factors.
     rows: int32 [B, k], the rows of `factors` that a query uses.
     is_relation: bool [B, k], whether a row of `factors` is used.
-    possible: float32 [C, D], the entities whose indices are `answers`.
-    answers: int32 [B, M]. Negative numbers are padding.
+    possible: float32 [C, D], the entities that can be answers.
+    answers: int32 [B, M], rows of `possible`. Negative numbers are padding.
   """
 
   known: jax.Array

@@ -147,8 +147,9 @@ async def _answers(
       if not part:
         return
       if engine.stopping:
-        # The server cancels all requests about `limits.seconds` later. No part
-        # starts in the second half of this time, because a part takes time.
+        # About `limits.seconds` after `stopping` is set, the server cancels all
+        # requests. No part starts in the second half of this time, because a
+        # part takes time.
         end = min(end, time.monotonic() + limits.seconds / 2)
       if time.monotonic() > end:
         first = part[0][0]

@@ -1,4 +1,4 @@
-"""Writes and reads the arrays of a checkpoint whose vocabulary is cut.
+"""Writes and reads checkpoint arrays if the vocabulary is cut into shards.
 
 Each item of the checkpoint, such as `params`, is a folder that contains:
 
@@ -61,7 +61,7 @@ def write(folder: pathlib.Path | None, state: dict[str, Any]) -> dict[str, str]:
 
 
 def describe(placement: placement_lib.Placement) -> dict[str, int]:
-  """Returns the part of the metadata that `Reader.of` needs."""
+  """Returns the value of `shards` in the metadata, see `Reader.of`."""
   return {
     'devices': placement.num_devices,
     'entities': placement.num_entities,
