@@ -194,7 +194,7 @@ def test_another_delimiter_than_tab(model, tmp_path):
 
 @pytest.mark.parametrize('kind', ['triples', 'walks'])
 @pytest.mark.parametrize('delimiter', ['\t', ',', ' '])
-def test_questions_have_tabs_with_any_delimiter_of_the_data(
+def test_tabs_separate_columns_for_any_delimiter_of_the_data(
   tmp_path, delimiter, kind
 ):
   config = small.config(data={'delimiter': delimiter, 'kind': kind})
@@ -348,7 +348,7 @@ def test_standard_streams_that_are_closed(model, monkeypatch, tmp_path):
   assert not (tmp_path / 'answers').exists()
 
 
-def test_only_a_mark(model, tmp_path):
+def test_only_a_byte_order_mark(model, tmp_path):
   assert answer_json(model, write(tmp_path, b'\xef\xbb\xbf')) == []
 
 
@@ -477,7 +477,7 @@ def test_undecodable_bytes_stop_with_their_line(model, tmp_path):
   assert not (tmp_path / 'answers').exists()
 
 
-def test_questions_before_a_line_that_ends_the_input_are_answered(
+def test_questions_before_a_line_that_is_too_long_are_answered(
   model, tmp_path, capfd
 ):
   long = b'x' * text_files.MAX_LINE_BYTES

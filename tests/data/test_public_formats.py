@@ -248,7 +248,7 @@ def write(folder, files):
 
 
 @pytest.mark.parametrize('name', READABLE)
-def test_a_public_file_ends_in_a_trained_model(tmp_path, name):
+def test_a_model_is_trained_on_a_public_file(tmp_path, name):
   files, source, options, (entity, relation) = READABLE[name]
   if name in ('N-Triples', 'Turtle'):
     pytest.importorskip('pyoxigraph')
