@@ -10,9 +10,10 @@ from coke_jax import config as config_lib
 
 # With more entities than this number, `for_size` chooses `factorization`.
 LARGE = 10_000
-# With fewer training triples per entity, the factorization model stays better
-# than one block, however long the training is. This is so on WN18RR, which has
-# 2 triples per entity, but not on CoDEx-M (11) and FB15k-237 (19).
+# With fewer training triples per entity than this number, the factorization
+# model stays better than one block, however long the training is. This is so on
+# WN18RR, which has 2 triples per entity, but not on CoDEx-M (11) and FB15k-237
+# (19).
 _DENSE = 5
 
 

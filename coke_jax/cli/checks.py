@@ -30,7 +30,7 @@ def trained_workdir(
 
   Raises:
     config.ConfigError: a setting is not valid.
-    workdir.WorkdirError: the folder has no config.json or other settings, or
+    workdir.WorkdirError: the folder has no config.json, has other settings, or
       contains an exported model although `may_be_exported` is false.
   """
   config_lib.validate(config)

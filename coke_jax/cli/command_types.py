@@ -20,8 +20,8 @@ class Command(NamedTuple):
     positional: the flag that a word directly after the command sets. Default:
       `workdir`, so that `coke predict runs/x` sets --workdir. Empty if there is
       no such flag.
-    common: which of the flags --config and --workdir the help of the command
-      lists. Default: --workdir.
+    common: which of the flags --config and --workdir are listed in the help.
+      Default: --workdir.
   """
 
   function: Callable[..., Any]

@@ -9,9 +9,9 @@ from coke_jax import errors
 from coke_jax.data import text_files
 
 _CHUNK_BYTES = 1 << 22
-# NumPy stores every label with the width of the longest label. The array may
-# take 1 GiB. If the labels have more than 2^24 characters in total, it may take
-# 64 bytes per character.
+# NumPy stores every label with the width of the longest label. The maximum size
+# of the array is 1 GiB, or 64 bytes per character of the labels, if that is
+# more.
 _ALWAYS_ALLOWED_BYTES = 1 << 30
 _MAX_EXPANSION = 64
 

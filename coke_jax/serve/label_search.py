@@ -8,7 +8,7 @@ import numpy as np
 # The maximum number of matches of one search.
 _MAX_FOUND = 1000
 _LINE = '\n'
-# `near` finds labels with this number of equal first or last characters.
+# `near` compares this number of characters at the start and end of labels.
 _END = 2
 
 

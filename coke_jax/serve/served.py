@@ -23,7 +23,7 @@ from coke_jax.storage import checksums
 
 # The error about an unknown label lists at most this number of similar labels.
 _HINTS = 3
-# Only this number of first characters is compared to find similar labels.
+# If the unknown label has more characters, only its start is compared.
 _COMPARED = 200
 # If the valid split has at most this number of facts, a model without a
 # calibration is calibrated when it is loaded.

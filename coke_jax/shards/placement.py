@@ -133,7 +133,7 @@ class Placement:
         yield path, np.asarray(leaf)
 
   def axes(self, shapes: Any) -> Any:
-    """Returns `state_axes` for `parallel.map_devices`.
+    """Returns `state_axes` or `result_axes` for `parallel.map_devices`.
 
     Args:
       shapes: the shapes of a whole tree.
@@ -222,8 +222,8 @@ def own_shards(array: jax.Array) -> Iterator[tuple[int, np.ndarray]]:
   """Copies the shards of this process from its devices, one after another.
 
   Args:
-    array: [devices, S, ...]. If there are several processes, `pmap` returns
-      [devices of this process, S, ...] instead.
+    array: [devices, S, ...], or [devices of this process, S, ...] if it is a
+      result of `pmap` in one of several processes.
 
   Yields:
     The position of a device among all devices, and its shard, [S, ...].
