@@ -202,7 +202,7 @@ def check_use():
     config.shard_vocabulary = cut
     placement = tasks.build_placement(config, model)
     placed = placement.place(params)
-    # With shards, this limit makes each device score one entity at a time.
+    # With shards, `score_bytes` makes each device score one entity at a time.
     ranker = ranker_lib.Ranker(
       model, 0 if cut else 8, score_bytes=600, placement=placement
     )

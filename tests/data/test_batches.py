@@ -155,7 +155,7 @@ def test_batches_of_one_length_follow_each_other_in_chunks():
 
 
 @pytest.mark.parametrize('size', [1, 3, 100])
-def test_chunks_keep_the_order_and_are_cut_at_lengths_and_ends(size):
+def test_each_chunk_has_consecutive_batches_of_one_length(size):
   data = batches.TrainingSet(path_queries(200), 8, PAD, 0, chunk_size=4)
   epoch = list(data.epoch(0))
   made = list(batches.chunks(iter(epoch), size, lambda number: number % 5 == 0))
@@ -218,7 +218,7 @@ def test_each_epoch_batches_other_rows_together():
 
 
 @pytest.mark.parametrize('made', [triple_queries(33), path_queries(90)])
-def test_first_batch_resumes_inside_an_epoch(made):
+def test_an_epoch_can_start_at_any_batch(made):
   data = batches.TrainingSet(made, 7, PAD, 5)
   whole = list(data.epoch(3))
   for first in (0, 1, len(whole) - 1, len(whole)):

@@ -38,7 +38,7 @@ def brute_force(graph, threshold, min_shared):
 
   Returns:
     A dict from (kind, relation, other) to (shared, overlap, given_away), the
-      fields of `leaks.RelationLeak`. They are numbers.
+      fields of `leaks.RelationLeak`.
     A nested dict. Item [kind][split] is the set of the row numbers of the
       triples that can be copied.
   """

@@ -72,7 +72,7 @@ def test_only_candidates_are_found(table, top):
   assert not (scores[3] > -np.inf).any()
 
 
-def test_ranks_equal_counting(table):
+def test_ranks_count_better_and_equal_scores(table):
   listed = small.every_question()[:11]
   gold = np.random.default_rng(1).integers(0, V, 11)
   candidates = np.random.default_rng(2).random((11, V)) < 0.6

@@ -210,8 +210,8 @@ def run(trial: Trial, description: str, argv: list[str] | None = None) -> int:
   """Tries random inputs, and prints the outcomes.
 
   Args:
-    trial: reads one mutated input in a folder. Returns the outcome. Then what
-      is wrong, or an empty text.
+    trial: reads one mutated input in a folder. Returns the outcome, and a text
+      that states what is wrong. This text is empty if nothing is wrong.
     description: the help text of the script.
     argv: the command line. Default: that of the process.
 
