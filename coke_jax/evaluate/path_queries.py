@@ -18,7 +18,8 @@ from coke_jax.evaluate import link_prediction, path_negatives
 from coke_jax.evaluate import ranker as ranker_lib
 from coke_jax.evaluate import ranks as ranks_lib
 
-# A target counts for hits@10 if at most this many negatives score higher.
+# A target counts for hits@10 if at most this many negatives score higher. A
+# negative with the same score counts as half.
 _MOST_ABOVE = 9
 
 
@@ -152,7 +153,7 @@ class PathQueries:
     return ranks.take(np.argsort(order))
 
   def sets(self, split: str) -> path_negatives.EvaluationSets:
-    """Returns the negatives of `valid` or `test`.
+    """Returns the negatives of the paths of a split.
 
     The first call for a split computes them. Later calls return the same
     object.

@@ -151,7 +151,11 @@ class AskResponse(Response):
 
 
 class TraceResponse(Response):
-  """Paths to the answer. Paths of known facts come first, then by `score`."""
+  """Paths to the answer.
+
+  Paths of known facts come first, then all other paths. Each of the two groups
+  is sorted by `score`, highest first.
+  """
 
   paths: list[records.TracedPath]
 

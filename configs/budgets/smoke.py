@@ -2,9 +2,9 @@
 
 python -m coke_jax.main --config=configs/budgets/smoke.py:FB15k
 
-A training on the countries graph takes seconds. The metrics mean nothing. The
-text after the colon is the same as for configs/budgets/cpu.py. Models of path
-queries are trained on paths that are sampled from the graph.
+Every training uses the countries graph and takes seconds. The metrics mean
+nothing. The text after the colon is the same as for configs/budgets/cpu.py.
+Models of path queries are trained on paths that are sampled from the graph.
 """
 
 import ml_collections
