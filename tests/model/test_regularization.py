@@ -24,8 +24,9 @@ ANSWERS = np.array([[4, 9, -1], [7, -1, -1], [-1, -1, -1]], np.int32)
 
 # For each query: the known entity, the rows of its factors, and the answers.
 QUERIES = [(3, [1], [4, 9]), (5, [R, R + 1], [7]), (0, [], [])]
-# The same queries if the query for the head is inverted. The inverse of
-# relation 0 is 1, so the path 0, 1 becomes 0, 1.
+# The same queries if the query for the head is inverted. Relations 0 and 1 are
+# inverses of each other. The path 0, 1 is reversed to 1, 0, and then each
+# relation is replaced by its inverse. The result is 0, 1 again.
 INVERTED = [(3, [1], [4, 9]), (5, [0, 1], [7]), (0, [], [])]
 MODEL = small.coke(max_length=5, composition='complex')
 

@@ -25,8 +25,8 @@ class Case:
   Attributes:
     name: a description, the same in every run of the script.
     file: the path of the damaged file or folder in the work folder. If
-      checkpoints are missing, `metrics.jsonl`: only this file may then differ
-      from that of an undamaged run.
+      checkpoints are missing, the path is `metrics.jsonl`, because this file
+      may then differ from the `metrics.jsonl` of an undamaged run.
     damage: a function that damages a work folder.
   """
 

@@ -331,7 +331,7 @@ def test_a_damaged_newest_checkpoint_is_skipped(folder, damage, caplog):
 
 
 def forget_files(folder: pathlib.Path, step: int) -> None:
-  """Removes the list of files, as after a kill before the list is written."""
+  """Removes the list of files, as if a kill had prevented writing it."""
   path = folder / f'step_{step}' / 'metadata' / 'metadata'
   metadata = json.loads(path.read_text())
   del metadata['files'], metadata['sha256']

@@ -95,8 +95,8 @@ def test_an_exception_in_a_callback_is_raised_again(capfd):
       work()
   finally:
     gc.callbacks[:] = before
-  # Python swallowed the exception in the callback. The repeated signal ended
-  # `time.sleep` or, on a busy machine, `gc.collect`.
+  # Python swallowed the exception in the callback. Then `Watch` sent the signal
+  # again, which ended `time.sleep` or, on a busy machine, `gc.collect`.
   assert not finished
   assert 'Traceback' not in capfd.readouterr().err
 
