@@ -13,8 +13,8 @@ import pytest
 DATA_DIR = os.environ.get('COKE_DATA_DIR', '')
 
 # The JAX programs of the tests run so briefly that compilation takes most of
-# the time. The older code generator for fused operations and one LLVM module
-# per program halve the compilation time.
+# the time. Two settings together halve the compilation time: the older code
+# generator for fused operations, and one LLVM module per program.
 FAST_COMPILATION = (
   '--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1'
 )

@@ -56,7 +56,7 @@ def test_everything_held_out_occurs_in_train() -> None:
     assert relation in relations
 
 
-def test_relations_are_held_out() -> None:
+def test_valid_and_test_have_facts_of_the_main_relations() -> None:
   for split in ('valid', 'test'):
     held_out = {relation for _, relation, _ in PARTS[split]}
     assert held_out >= {
@@ -117,7 +117,7 @@ def test_some_facts(triple: Triple) -> None:
   assert triple in TRIPLES
 
 
-def test_counts_of_the_table_and_the_readme() -> None:
+def test_counts_are_those_of_benchmarks_and_the_readme() -> None:
   entities = {e for head, _, tail in TRIPLES for e in (head, tail)}
   relations = collections.Counter(relation for _, relation, _ in TRIPLES)
   benchmarks.check_counts(

@@ -95,7 +95,8 @@ def disturb(
     process.wait()
   if status == 0:
     return None, ''
-  # If process 0 is lost, process 1 ends before its guard prints the error.
+  # If process 0 is lost, JAX aborts process 1. Only then does a guard process
+  # print the error, see `host_guard`.
   time.sleep(1)
   log = (folder / f'log_{1 - lost}.txt').read_text(errors='replace')
   started = 'in 2 processes' in (folder / 'log_0.txt').read_text(

@@ -38,7 +38,7 @@ def test_one_address_is_stated_as_it_is(host, here, elsewhere):
   ('host', 'here'),
   [('0.0.0.0', 'http://127.0.0.1:80'), ('::', 'http://[::1]:80')],
 )
-def test_all_addresses_are_stated_as_usable_ones(host, here):
+def test_an_unspecified_host_is_stated_as_usable_addresses(host, here):
   assert addresses.here(host, 80) == here
   found = addresses.elsewhere(host, 80)
   assert found[0] == f'http://{socket.gethostname()}:80'

@@ -78,7 +78,7 @@ def test_a_model_is_served_before_the_other_programs_are_compiled(
   engine.stop()
 
 
-def test_a_warm_up_in_the_background_ends_early(model):
+def test_stop_ends_a_warm_up_early(model):
   first = threading.Event()
   run = model.model.predictor.scorer._run
 
@@ -94,7 +94,7 @@ def test_a_warm_up_in_the_background_ends_early(model):
   assert 0 < model.model.encoder.traces < 4 * sizes
 
 
-def test_scores_that_are_not_finite_end_the_background_with_a_warning(
+def test_scores_that_are_not_finite_end_the_warm_up_with_a_warning(
   model, caplog
 ):
   model.model.predictor.scorer._params[0] = (
