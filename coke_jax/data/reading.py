@@ -74,7 +74,7 @@ def find_parts(
     if valid is not None or test is not None:
       raise text_files.DataError(
         f'{source}: is a folder, although valid or test is given: expected a '
-        'file of train, or a folder without valid and test'
+        'file of train, or neither valid nor test'
       )
     return dict(readers.find_splits(pathlib.Path(source), options))
   given = {'train': source, 'valid': valid, 'test': test}

@@ -1,4 +1,4 @@
-"""Caches the triples of large files of any format."""
+"""Caches the triples of large files of any format except OpenKE."""
 
 import dataclasses
 import os

@@ -16,8 +16,8 @@ import numpy as np
 
 from coke_jax.data import benchmarks, compression, deduction, graph, text_files
 
-# A name in `Sources.to_arrays` is a prefix and the role of a file, such as
-# 'source train'.
+# The name of an array in `Sources.to_arrays` consists of one of these prefixes
+# and the role of a file. The role is, for example, the split: 'source train'.
 _DIGEST = 'source '
 _PATH = 'path of source '
 

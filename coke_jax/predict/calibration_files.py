@@ -30,7 +30,7 @@ def write(
   Args:
     folder: an existing folder.
     calibration: the calibration.
-    params: the parameters of the model from all devices.
+    params: the parameters of the model, with all entity embeddings.
 
   Returns:
     The path of the file.

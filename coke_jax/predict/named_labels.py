@@ -72,6 +72,7 @@ def _order(names: Sequence[Any]) -> list[int]:
     raise questions.QuestionError(
       f'the table has {", ".join(map(repr, others))} besides the columns '
       f'{", ".join(map(repr, expected))}: expected only these three columns. '
-      'For paths, rename them: columns with other names are read in their order'
+      'For paths, rename these three columns: columns with other names are '
+      'read in their order'
     )
   return usual

@@ -22,7 +22,8 @@ from coke_jax.predict.jobs import facts as facts_lib
 
 # An entity is expected to have a role if at least this share of the entities
 # with one of its other roles have it. Of the first 100 new facts of CoDEx-S, 95
-# are in valid or test with .9, 89 with .5, and 95 without expected roles.
+# are in valid or test if this share is .9, 89 if it is .5, and 95 if no entity
+# is expected to have a role.
 _EXPECTED = 0.9
 # A role is single-valued if at least _LEAST_ENTITIES entities have it, and at
 # most the share _EXCEPTIONS of these entities have it in more than one fact.
