@@ -1,7 +1,7 @@
 """Answers requests that need several batches on the devices.
 
-Every function takes a `Served` that lets other requests in between batches, see
-`Served.pausing`. The results can be written as JSON.
+Every function takes a `Served`. If `Served.pausing` made it, other requests can
+be answered between two batches. The results can be written as JSON.
 """
 
 import dataclasses
@@ -65,8 +65,8 @@ def discover(
     relation, top=top, per_head=per_head, type_matching=type_matching
   )
   scores = np.array([one.score for one in found])
-  # `calibrated` adds the logarithm of the number of known answers. The scores
-  # already include it, so the number here is 1.
+  # `Served.calibrated` adds the logarithm of the number of known answers. The
+  # scores already include this logarithm, so the number here is 1.
   calibrated = served.calibrated(scores, np.ones(len(found), np.int64))
   return [
     {**dataclasses.asdict(one), 'calibrated': probability}

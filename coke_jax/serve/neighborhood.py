@@ -121,8 +121,9 @@ class Neighborhood:
 
     Returns:
       One dictionary for each next step, with the fields of
-      `record_schemas.CountedStep`. `known` is the number of facts of this step,
-      starting from at most 2,000 entities that `steps` reach.
+      `record_schemas.CountedStep`. `known` is the number of facts along this
+      step from the entities that `steps` reach. At most 2,000 of these entities
+      are used.
     """
     reached = self.follow([entity], steps)[:_MAX_COUNTED]
     words = self._data.vocabulary

@@ -80,7 +80,8 @@ class ShardCheckpoints(checkpoints.Checkpoints):
 
     Args:
       step: the step of the checkpoint.
-      state: the items `params` and `training`, cut trees on the devices.
+      state: the items `params` and `training`. Each is a cut tree on the
+        devices, see `placement`.
       metadata: as for `Checkpoints`. The metadata of process 0 are used.
 
     Raises:
@@ -93,7 +94,8 @@ class ShardCheckpoints(checkpoints.Checkpoints):
       """Returns whether to compute checksums, and where to write the files."""
       self._move_damaged_away()
       if step in self.steps():
-        # Files of another number of devices cannot be compared.
+        # Files that were written on another number of devices cannot be
+        # compared.
         old = self._metadata(step)
         return old.get('shards') == self._described_shards(), ''
       folder = checkpoint_folders.unfinished(self._folder, step)

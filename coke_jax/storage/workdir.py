@@ -84,7 +84,8 @@ class Workdir:
         raise WorkdirError(
           f'{self.folder}: cannot be locked: {error}'
         ) from error
-      # Evaluations do not hold this lock, but their temporary files are kept.
+      # The temporary files of running evaluations, which do not hold this lock,
+      # are kept.
       atomic_files.remove_unfinished(self.folder)
       yield
 
