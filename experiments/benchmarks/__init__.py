@@ -12,6 +12,7 @@ ranking.py      times the full test evaluation
 matrices.py     the rate of large matrix products
 flops.py        the operations of a model, from its shapes
 memory.py       the memory of a process
+new_process.py  calls a function in a new process
 report.py       tables and JSON
 README.md       how to read the numbers
 
@@ -20,7 +21,8 @@ These modules are other commands:
 throughput.py   the expected time of the paper's trainings
 accelerator.py  trains the paper's model on a GPU or TPU; see run.sh
 profile_step.py the time of a step by part of the model
-large_graph.py  time and memory for graphs with millions of entities
+large_graph.py  time and memory for graphs with millions of entities; the parts
+                are in large_graph_parts.py
 scaling.py      estimates of memory and time for large graphs
 shard_memory.py the memory of a training with and without shards
 load_server.py  questions per second of `coke serve`

@@ -22,30 +22,22 @@ measured. CPU seconds are summed over all threads. On a busy machine, wall
 seconds are not meaningful.
 """
 
-import argparse
-import dataclasses
 import json
 import pathlib
-import resource
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from experiments.benchmarks import large_graph_parts, new_process
+from experiments.paper import options as options_lib
+
 SIZES = (50_000, 500_000, 5_000_000)
+PARTS = tuple(large_graph_parts.PARTS)
 TRIPLES_PER_ENTITY = 4
 HUB_SHARE = 0.1
 RELATIONS = 822
 EVALUATED = 5_000  # maximum number of lines in each of valid and test
-RANKED = 1_000  # number of triples in the part `rank`
-QUESTIONS = 100  # number of questions in the part `answer`
-STEPS = 20  # number of training steps that are timed
-WIDTH, BATCH = 32, 512
-PARTS = ('parse', 'load', 'train', 'filter', 'rank', 'answer')
-HUB_LINES = 10_000  # number of triples of the hub in the part `filter`
 
 _LINES = 1 << 20  # number of lines that are written at a time
 
@@ -118,243 +110,28 @@ def _write(
   part.rename(path)
 
 
-# ----------------------------------------------------------------------- parts
-
-
-class Stopwatch:
-  """Measures the wall seconds and CPU seconds of named sections."""
-
-  def __init__(self) -> None:
-    self.seconds: dict[str, tuple[float, float]] = {}
-    self.bytes: dict[str, int] = {}
-    self.restart()
-
-  def restart(self) -> None:
-    """Starts the next section."""
-    self._wall, self._cpu = time.monotonic(), time.process_time()
-
-  def stop(self, name: str) -> None:
-    """Ends a section and starts the next one."""
-    wall = time.monotonic() - self._wall
-    cpu = time.process_time() - self._cpu
-    self.seconds[name] = (round(wall, 2), round(cpu, 2))
-    print(f'  {name}: {wall:.1f} s, {cpu:.1f} CPU s', file=sys.stderr)
-    self.restart()
-
-
-def run_part(
-  part: str, folder: pathlib.Path, steps: int, batch_size: int
-) -> dict[str, Any]:
-  """Runs one part in this process.
-
-  Args:
-    part: one of PARTS.
-    folder: the folder of the graph.
-    steps: number of training steps to time.
-    batch_size: number of rows in a training batch.
-
-  Returns:
-    A dictionary:
-    - `seconds`: the wall seconds and the CPU seconds of each section.
-    - `bytes`: the peak memory of arrays, only measured in the part `filter`.
-    - `peak_bytes`: the largest resident memory of this process.
-  """
-  watch = Stopwatch()
-  parts: dict[str, Callable[[], None]] = {
-    'parse': lambda: _parse(folder, watch),
-    'load': lambda: _load(folder, watch),
-    'train': lambda: _train(folder, watch, steps, batch_size),
-    'filter': lambda: _filter(folder, watch),
-    'rank': lambda: _rank(folder, watch),
-    'answer': lambda: _answer(folder, watch),
-  }
-  parts[part]()
-  usage = resource.getrusage(resource.RUSAGE_SELF)
-  return {
-    'seconds': watch.seconds,
-    'bytes': watch.bytes,
-    'peak_bytes': 1024 * usage.ru_maxrss,
-  }
-
-
-def _parse(folder: pathlib.Path, watch: Stopwatch) -> None:
-  from coke_jax.data import graph_cache, triple_files
-
-  for cached in (folder / 'cache').glob('*'):
-    cached.unlink()
-  watch.restart()
-  graph_cache.read_graph_cached(
-    folder,
-    'large',
-    triple_files.TripleFormat(),
-    folder / 'cache',
-    min_bytes=0,
-  )
-  watch.stop('parse')
-
-
-def _graph(folder: pathlib.Path, watch: Stopwatch) -> Any:
-  from coke_jax.data import graph_cache, triple_files
-
-  watch.restart()
-  graph = graph_cache.read_graph_cached(
-    folder,
-    'large',
-    triple_files.TripleFormat(),
-    folder / 'cache',
-    min_bytes=0,
-  )
-  watch.stop('load')
-  return graph
-
-
-def _load(folder: pathlib.Path, watch: Stopwatch) -> None:
-  graph = _graph(folder, watch)
-  print(graph.summary(), file=sys.stderr)
-  watch.stop('summary')
-
-
-def _config(batch_size: int = BATCH) -> Any:
-  from coke_jax import config as config_lib
-
-  config = config_lib.default_config()
-  config.model.num_layers = 1
-  config.model.hidden_size = WIDTH
-  config.model.num_heads = 1
-  config.model.feed_forward_size = 2 * WIDTH
-  config.train.batch_size = batch_size
-  config.train.steps_per_call = 4
-  return config
-
-
-def _train(
-  folder: pathlib.Path, watch: Stopwatch, steps: int, batch_size: int
-) -> None:
-  from coke_jax import tasks
-  from coke_jax.model import parameters
-  from coke_jax.training import setup as setup_lib
-
-  graph = _graph(folder, watch)
-  config = _config(batch_size)
-  setup = setup_lib.Setup(config, tasks.make_task(config, graph))
-  watch.stop('training set')
-  epoch = setup.training_set.epoch(0)
-  state = setup.placement.place(setup.init_state())
-  watch.stop('initial state')
-  size = config.train.steps_per_call
-  key = parameters.dropout_key(0)
-  calls = -(-steps // size)
-  for call in range(1 + calls):
-    batches = [next(epoch) for _ in range(size)]
-    state, metrics = setup.train_step(state, batches, key)
-    losses = np.asarray(metrics['loss'])
-    assert np.isfinite(losses).all()
-    if call == 0:
-      watch.stop(f'compilation and {size} steps')
-  watch.stop(f'{calls * size} steps')
-
-
-def _params(graph: Any) -> tuple[Any, Any]:
-  from coke_jax import parallel, tasks
-  from coke_jax.model import parameters
-
-  model = tasks.build_model(_config(), graph.vocabulary)
-  return model, parallel.replicate(parameters.init_params(model, 0))
-
-
-def _filter(folder: pathlib.Path, watch: Stopwatch) -> None:
-  import itertools
-  import tracemalloc
-
-  from coke_jax.data import queries
-
-  graph = _graph(folder, watch)
-  hub = graph.vocabulary.relation_id('P31')
-  lines = graph.train[graph.train[:, 1] == hub][:HUB_LINES]
-  evaluated = queries.from_triples(lines, graph.vocabulary)
-  parts = (
-    queries.parts_from_triples(graph.split(split), graph.vocabulary)
-    for split in ('train', 'valid', 'test')
-  )
-  watch.restart()
-  tracemalloc.start()  # tracemalloc also traces the memory of NumPy arrays.
-  known = evaluated.known_answers(
-    itertools.chain.from_iterable(parts), graph.vocabulary.num_entities
-  )
-  name = f'known answers of {len(lines)} lines'
-  watch.stop(name)
-  watch.bytes[name] = tracemalloc.get_traced_memory()[1]
-  pairs = int(known.sizes.sum())
-  print(f'  {len(known.indices):,} ids for {pairs:,} pairs', file=sys.stderr)
-
-
-def _rank(folder: pathlib.Path, watch: Stopwatch) -> None:
-  from coke_jax.evaluate import link_prediction, ranker
-
-  graph = _graph(folder, watch)
-  graph = dataclasses.replace(graph, test=graph.test[:RANKED])
-  model, params = _params(graph)
-  watch.stop('parameters')
-  task = link_prediction.LinkPrediction(graph)
-  ranks = task.rank(ranker.Ranker(model), params, 'test', progress='ranking')
-  watch.stop(f'ranks of {RANKED} triples')
-  task.summarize(ranks, 'test')
-  watch.stop('metrics')
-
-
-def _answer(folder: pathlib.Path, watch: Stopwatch) -> None:
-  from coke_jax.predict import model as model_lib
-
-  graph = _graph(folder, watch)
-  model, params = _params(graph)
-  watch.stop('parameters')
-  loaded = model_lib.Model(model, params, graph, 1)
-  watch.stop('known facts')
-  entities, relations = graph.vocabulary.entities, graph.vocabulary.relations
-  questions = [
-    (entities[head], relations[relation], '?')
-    for head, relation, _ in graph.test[:QUESTIONS].tolist()
-  ]
-  answers = loaded.predict(questions, new_only=True)
-  assert len(answers) == QUESTIONS
-  watch.stop(f'{QUESTIONS} answers')
-
-
-# ---------------------------------------------------------------------- output
-
-
 def table(results: dict[str, Any]) -> str:
   """Returns the results as a Markdown table with one column per graph."""
   sizes = sorted(results, key=int)
   head = ['', *(f'{int(size):,} entities' for size in sizes)]
   rows = [head, ['---'] + ['---:'] * len(sizes)]
-  names: dict[tuple[str, str], None] = {}
-  for size in sizes:
-    for part, measured in results[size].items():
-      names.update(dict.fromkeys((part, key) for key in measured['seconds']))
   for part in PARTS:
-    for _, name in [one for one in names if one[0] == part]:
+    measured = [results[size].get(part, {}) for size in sizes]
+    sections = [one.get('seconds', {}) for one in measured]
+    for name in dict.fromkeys(name for one in sections for name in one):
       if name == 'load' and part != 'load':
         continue
       cells = []
-      for size in sizes:
-        seconds = results[size].get(part, {}).get('seconds', {}).get(name)
-        cells.append(f'{seconds[1]:,.1f} s' if seconds else '')
+      for one in sections:
+        cells.append(f'{one[name][1]:,.1f} s' if name in one else '')
       rows.append([f'{part}: {name}' if name != part else part, *cells])
-    for _, name in [one for one in names if one[0] == part]:
-      sized = [
-        results[size].get(part, {}).get('bytes', {}).get(name) for size in sizes
-      ]
-      if any(sized):
-        rows.append([f'{part}: arrays', *map(_gigabytes, sized)])
-    peaks = [results[size].get(part, {}).get('peak_bytes') for size in sizes]
-    if any(peaks):
-      rows.append([f'{part}: peak memory', *map(_gigabytes, peaks)])
+    arrays = [max(one.get('bytes', {}).values(), default=0) for one in measured]
+    peaks = [one.get('peak_bytes', 0) for one in measured]
+    for name, numbers in (('arrays', arrays), ('peak memory', peaks)):
+      if any(numbers):
+        shown = [f'{one / 1e9:.2f} GB' if one else '' for one in numbers]
+        rows.append([f'{part}: {name}', *shown])
   return '\n'.join('| ' + ' | '.join(row) + ' |' for row in rows) + '\n'
-
-
-def _gigabytes(number: int | None) -> str:
-  return f'{number / 1e9:.2f} GB' if number else ''
 
 
 def draw(results: dict[str, Any], path: pathlib.Path) -> None:
@@ -398,9 +175,7 @@ def draw(results: dict[str, Any], path: pathlib.Path) -> None:
 
 def main() -> None:
   """Measures all parts and writes results.json, table.md and picture.svg."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument(
     '--folder',
     type=pathlib.Path,
@@ -421,49 +196,15 @@ def main() -> None:
     default=list(PARTS),
     help='what to measure (default: all)',
   )
-  parser.add_argument(
-    '--steps',
-    type=int,
-    default=STEPS,
-    help='training steps to time (default: %(default)s)',
-  )
-  parser.add_argument(
-    '--batch_size',
-    type=int,
-    default=BATCH,
-    help='rows in a training batch (default: %(default)s)',
-  )
-  parser.add_argument(
-    '--in_process', action='store_true', help=argparse.SUPPRESS
-  )
   given = parser.parse_args()
-  if given.in_process:
-    ((size,), (part,)) = given.sizes, given.parts
-    folder = given.folder / str(size)
-    print(json.dumps(run_part(part, folder, given.steps, given.batch_size)))
-    return
   for size in given.sizes:
-    make_graph(given.folder / str(size), size)
+    folder = given.folder / str(size)
+    # A new process also counts the peak memory that this process had before.
+    new_process.call(make_graph, folder, size)
     for part in given.parts:
       print(f'{size:,} entities: {part}', file=sys.stderr)
-      done = subprocess.run(
-        [
-          sys.executable,
-          '-m',
-          'experiments.benchmarks.large_graph',
-          f'--folder={given.folder}',
-          f'--sizes={size}',
-          f'--parts={part}',
-          f'--steps={given.steps}',
-          f'--batch_size={given.batch_size}',
-          '--in_process',
-        ],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-      )
-      one = given.folder / str(size) / f'{part}.json'
-      one.write_text(done.stdout)
+      measured = new_process.call(large_graph_parts.run, part, folder)
+      (folder / f'{part}.json').write_text(json.dumps(measured) + '\n')
     write_results(given.folder)
 
 

@@ -9,13 +9,9 @@ For each phase, the table shows the largest growth of the memory since the start
 of the first phase, divided by the number of devices.
 """
 
-import argparse
 import gc
-import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -30,7 +26,8 @@ from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import shard_checkpoints
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
-from experiments.benchmarks import memory
+from experiments.benchmarks import memory, new_process
+from experiments.paper import options as options_lib
 
 DEVICES = (1, 2, 4, 8)
 STEPS = 3
@@ -40,22 +37,29 @@ KINDS = ('replicas', 'shards')
 
 def main() -> None:
   """Measures every number of devices and prints the table."""
-  parser = argparse.ArgumentParser(description=__doc__)
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--entities', type=int, default=200_000)
   parser.add_argument('--width', type=int, default=64)
   parser.add_argument('--devices', type=int, nargs='*', default=DEVICES)
-  parser.add_argument('--measure', help='used internally')
   options = parser.parse_args()
-  if options.measure:
-    measure(options.entities, options.width, options.measure == 'shards')
-    return
   names = [f'{phase}, {kind}' for phase in PHASES for kind in KINDS]
   print(
     f'{options.entities:,} entities, {options.width} numbers each; MB of a '
     f'device\n| devices | {" | ".join(names)} |\n|{"---:|" * (len(names) + 1)}'
   )
   for devices in options.devices:
-    measured = [_in_process(options, devices, kind) for kind in KINDS]
+    flags = f'--xla_force_host_platform_device_count={devices}'
+    measured = [
+      new_process.call(
+        measure,
+        options.entities,
+        options.width,
+        kind == 'shards',
+        JAX_PLATFORMS='cpu',
+        XLA_FLAGS=f'{os.environ.get("XLA_FLAGS", "")} {flags}'.strip(),
+      )
+      for kind in KINDS
+    ]
     cells = [
       f'{growth[phase] / devices / 1e6:.0f}'
       for phase in PHASES
@@ -64,8 +68,8 @@ def main() -> None:
     print(f'| {devices} | {" | ".join(cells)} |', flush=True)
 
 
-def measure(num_entities: int, width: int, shards: bool) -> None:
-  """Trains, and prints the largest growth in each phase, in bytes, as JSON."""
+def measure(num_entities: int, width: int, shards: bool) -> dict[str, int]:
+  """Trains. Returns the largest growth in each phase, in bytes."""
   config = config_lib.default_config()
   config.shard_vocabulary = shards
   config.model.update(
@@ -82,7 +86,8 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
   batches = list(setup.training_set.epoch(0))[:STEPS]
   placement = setup.placement
   shapes = train_state.to_items(jax.eval_shape(setup.init_state))
-  growth, found = memory.Growth(), {}
+  growth = memory.Growth()
+  found: dict[str, int] = {}
 
   def end(phase: str, value: Any) -> None:
     jax.block_until_ready(value)
@@ -118,31 +123,6 @@ def measure(num_entities: int, width: int, shards: bool) -> None:
       assert restored is not None
       state = restored[0] if placement.is_cut else placement.place(restored[0])
       end('reading', state)
-  print(json.dumps(found))
-
-
-def _in_process(
-  options: argparse.Namespace, devices: int, kind: str
-) -> dict[str, int]:
-  """Measures in a new process. Returns bytes of memory growth by phase."""
-  flags = f'--xla_force_host_platform_device_count={devices}'
-  done = subprocess.run(
-    [
-      *(sys.executable, '-m', 'experiments.benchmarks.shard_memory'),
-      f'--entities={options.entities}',
-      f'--width={options.width}',
-      f'--measure={kind}',
-    ],
-    env={
-      **os.environ,
-      'JAX_PLATFORMS': 'cpu',
-      'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} {flags}'.strip(),
-    },
-    stdout=subprocess.PIPE,
-    check=True,
-    text=True,
-  )
-  found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
   return found
 
 

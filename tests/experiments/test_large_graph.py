@@ -11,7 +11,7 @@ from coke_jax import config as config_lib
 from coke_jax import recipes, tasks
 from coke_jax.data import triple_files, vocabulary
 from coke_jax.model import parameters
-from experiments.benchmarks import large_graph, scaling
+from experiments.benchmarks import large_graph, large_graph_parts, scaling
 
 ENTITIES = 2_000
 
@@ -37,7 +37,7 @@ def test_the_graph_has_a_hub_and_all_entities(folder):
 def test_parts_without_training(folder):
   results = {}
   for part in ('parse', 'load', 'filter'):
-    results[part] = large_graph.run_part(part, folder, 1, 8)
+    results[part] = large_graph_parts.run(part, folder)
   # About 780 of the 800 facts of the hub are in train. A separate list of 800
   # answers for each of the 780 facts would take 780 x 800 x 4 bytes, twice the
   # limit.
