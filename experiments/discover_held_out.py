@@ -133,10 +133,10 @@ def measure_peer(
   minutes: float,
   numbers: Sequence[int],
 ) -> dict[str, float]:
-  """Trains a model of PyKEEN, see `benchmarks.peers`, and computes the shares.
+  """Trains a model of PyKEEN, see `pykeen_models`, and computes the shares.
 
   Args:
-    name: the name of the peer in `peers.PEERS`.
+    name: the name of the peer in `pykeen_models.PEERS`.
     graph: the graph.
     minutes: the time for the training.
     numbers: as in `measure`.
@@ -144,25 +144,16 @@ def measure_peer(
   Returns:
     `minutes`, the test metric `mrr`, and the shares.
   """
-  # PyKEEN is only needed here.
-  import torch
+  from experiments.benchmarks import pykeen_models  # only needed here
 
-  from experiments.benchmarks import peers
-
-  (peer,) = (one for one in peers.PEERS if one.name == name)
-  model, _, metrics = peers.train_peer(peer, graph, minutes, seed=0)
-
-  def score(pairs: np.ndarray) -> np.ndarray:
-    parts = [
-      model.predict_t(torch.as_tensor(pairs[start : start + 256]))
-      for start in range(0, len(pairs), 256)
-    ]
-    return torch.cat(parts).detach().numpy()
-
+  (peer,) = (one for one in pykeen_models.PEERS if one.name == name)
+  model, _, metrics = pykeen_models.train_peer(peer, graph, minutes, seed=0)
   return {
     'minutes': round(metrics['minutes'], 1),
     'mrr': round(metrics['mrr'], 4),
-    **measure_scores(score, graph, numbers),
+    **measure_scores(
+      lambda pairs: pykeen_models.scores(model.predict_t, pairs), graph, numbers
+    ),
   }
 
 

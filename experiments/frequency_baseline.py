@@ -47,7 +47,7 @@ def rank_triples(task: link_prediction.LinkPrediction, split: str) -> Any:
     scores = frequency[side, triples[number, 1]]
     return scores, ~known.mask(rows)
 
-  return task.summarize(_rank(queries.indices, score), split)
+  return task.summarize(rank(queries.indices, score), split)
 
 
 def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
@@ -68,10 +68,10 @@ def rank_paths(task: path_queries.PathQueries, split: str) -> Any:
     candidates = sets.candidate_mask[last] & ~sets.answers.mask(rows)
     return frequency[last], candidates
 
-  return task.summarize(_rank(data.split(split).target, score), split)
+  return task.summarize(rank(data.split(split).target, score), split)
 
 
-def _rank(
+def rank(
   gold: np.ndarray,
   score: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> ranks_lib.Ranks:

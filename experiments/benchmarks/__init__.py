@@ -26,5 +26,5 @@ large_graph.py  time and memory for graphs with millions of entities; the parts
 scaling.py      estimates of memory and time for large graphs
 shard_memory.py the memory of a training with and without shards
 load_server.py  questions per second of `coke serve`
-peers.py        comparison with models of PyKEEN
+peers.py        comparison with models of PyKEEN; see pykeen_models.py
 """
