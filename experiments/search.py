@@ -28,18 +28,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.figure
 import optuna
 
 from coke_jax import builtin_configs
 from coke_jax.storage import json_files, workdir
-from experiments import search_space
-from experiments.paper import formats
+from experiments import search_report, search_space
 from experiments.paper import options as options_lib
 
-# Metrics of the valid split. Trials are sorted by `mrr` for triples, and by
-# `mean_quantile` for paths.
-METRICS = ('mrr', 'mean_quantile', 'hits@10')
+REDUCTION = 3  # ratio of the epochs of two successive rungs
 # With this variable, several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
@@ -96,7 +92,9 @@ def best_validation(folder: pathlib.Path) -> dict[str, Any]:
   return {
     'step': kept,
     'epoch': line['epoch'],
-    **{name: measured[name] for name in METRICS if name in measured},
+    **{
+      name: measured[name] for name in search_report.METRICS if name in measured
+    },
   }
 
 
@@ -104,7 +102,6 @@ def open_study(
   out: pathlib.Path,
   space: search_space.Distributions,
   trials: int | None,
-  reduction: int,
 ) -> optuna.Study:
   """Opens or creates the study of a folder.
 
@@ -115,7 +112,6 @@ def open_study(
     out: the folder.
     space: the possible values of each field.
     trials: the number of trials, or None for all combinations.
-    reduction: the reduction factor of successive halving.
   """
   out.mkdir(parents=True, exist_ok=True)
   combinations = (
@@ -127,7 +123,7 @@ def open_study(
     direction='maximize',
     load_if_exists=True,
     pruner=optuna.pruners.SuccessiveHalvingPruner(
-      min_resource=1, reduction_factor=reduction
+      min_resource=1, reduction_factor=REDUCTION
     ),
   )
   # The seed must differ each time the study is opened. Otherwise, a continued
@@ -148,7 +144,6 @@ def objective(
   config: str,
   out: pathlib.Path,
   epochs: Sequence[float],
-  reduction: int,
 ) -> float:
   """Trains one trial rung by rung. Returns the valid metric of the last rung.
 
@@ -166,72 +161,13 @@ def objective(
     train(config, settings, folder)
     rungs.append({'num_epochs': num_epochs, **best_validation(folder)})
     trial.set_user_attr('rungs', rungs)
-    metric = next(name for name in METRICS if name in rungs[-1])
+    metric = next(name for name in search_report.METRICS if name in rungs[-1])
     value = float(rungs[-1][metric])
     print(json.dumps({'set': chosen, **rungs[-1]}), flush=True)
-    trial.report(value, step=reduction**rung)
+    trial.report(value, step=REDUCTION**rung)
     if rung + 1 < len(epochs) and trial.should_prune():
       raise optuna.TrialPruned
   return value
-
-
-def summarize(study: optuna.Study) -> list[dict[str, Any]]:
-  """Returns the trials, ordered by their highest rung, then by their metric."""
-  tried = [
-    {'set': trial.params, 'rungs': trial.user_attrs['rungs']}
-    for trial in study.get_trials(deepcopy=False)
-    if trial.state.is_finished() and trial.user_attrs.get('rungs')
-    if trial.state != optuna.trial.TrialState.FAIL
-  ]
-  for one in tried:
-    one |= one['rungs'][-1]
-  return sorted(
-    tried,
-    key=lambda one: (
-      -len(one['rungs']),
-      -next(one[name] for name in METRICS if name in one),
-    ),
-  )
-
-
-def report(tried: list[dict[str, Any]], out: pathlib.Path) -> str:
-  """Writes search.json, search.md and search.png. Returns the table.
-
-  Args:
-    tried: the trials, from `summarize`.
-    out: the folder of the files.
-  """
-  metrics = [name for name in METRICS if name in tried[0]]
-  json_files.write_json(out / 'search.json', {'tried': tried})
-  table = formats.markdown_table(
-    ['settings', 'rung', 'epoch', *metrics],
-    [
-      [
-        ', '.join(f'{field}={value}' for field, value in one['set'].items()),
-        str(len(one['rungs'])),
-        f'{one["epoch"]:.4g}',
-        *(f'{one[name]:.4f}' for name in metrics),
-      ]
-      for one in tried
-    ],
-  )
-  (out / 'search.md').write_text(table + '\n', encoding='utf-8')
-  figure = matplotlib.figure.Figure(figsize=(7, 4.5), layout='constrained')
-  axes = figure.subplots()
-  for one in reversed(tried):
-    axes.plot(
-      [rung['num_epochs'] for rung in one['rungs']],
-      [rung[metrics[0]] for rung in one['rungs']],
-      marker='o',
-      color='tab:blue' if one is tried[0] else 'silver',
-    )
-  axes.set(
-    xlabel='epochs of the schedule',
-    ylabel=f'valid {metrics[0]}',
-    title='Trials by rung; the best one is blue',
-  )
-  figure.savefig(out / 'search.png', dpi=150)
-  return table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -259,12 +195,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     help='maximum number of trainings of a trial; default: 1',
   )
   add(
-    '--reduction',
-    type=positive,
-    default=3,
-    help='ratio of the epochs of two successive rungs; default: 3',
-  )
-  add(
     '--parallel',
     type=positive,
     default=1,
@@ -275,16 +205,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
   given = parser.parse_args(arguments)
   try:
     space = search_space.distributions(given.set)
-    study = open_study(given.out, space, given.trials, given.reduction)
+    study = open_study(given.out, space, given.trials)
   except ValueError as error:
     parser.error(str(error))
   if given.rungs > 1 and 'train.num_epochs' in space:
     parser.error('--set train.num_epochs cannot be used with --rungs')
   optuna.logging.set_verbosity(optuna.logging.WARNING)
   _run(study, space, given)
-  tried = summarize(study)
+  tried = search_report.summarize(study)
   if tried:
-    print(report(tried, given.out))
+    print(search_report.report(tried, given.out))
   failed = [
     trial.user_attrs['failed']
     for trial in study.get_trials(states=[optuna.trial.TrialState.FAIL])
@@ -301,8 +231,7 @@ def _run(
 ) -> None:
   full = float(builtin_configs.load(given.config).train.num_epochs)
   epochs = [
-    full / given.reduction ** (given.rungs - 1 - rung)
-    for rung in range(given.rungs)
+    full / REDUCTION ** (given.rungs - 1 - rung) for rung in range(given.rungs)
   ]
 
   finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -312,7 +241,7 @@ def _run(
   def run(_: int) -> None:
     trial = study.ask(space)
     try:
-      value = objective(trial, given.config, given.out, epochs, given.reduction)
+      value = objective(trial, given.config, given.out, epochs)
       study.tell(trial, value)
     except optuna.TrialPruned:
       study.tell(trial, state=optuna.trial.TrialState.PRUNED)

@@ -124,7 +124,7 @@ def trainings(monkeypatch):
 def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   made, interrupt_at = trainings
   flags = [f'--config={CONFIG}', f'--out={tmp_path}', '--rungs=3', '--trials=9']
-  flags += ['--reduction=2', '--set=model.dropout=0.0..0.9']
+  flags.append('--set=model.dropout=0.0..0.9')
   interrupt_at(5)
   with pytest.raises(KeyboardInterrupt):
     search.main(flags)
@@ -136,7 +136,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   assert len(tried) == 9
   full = builtin_configs.load(CONFIG).train.num_epochs
   for one in tried:
-    expected = [full / 4, full / 2, full][: len(one['rungs'])]
+    expected = [full / 9, full / 3, full][: len(one['rungs'])]
     assert [rung['num_epochs'] for rung in one['rungs']] == expected
   lengths = [len(one['rungs']) for one in tried]
   assert lengths == sorted(lengths, reverse=True)
@@ -147,7 +147,7 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   table = (tmp_path / 'search.md').read_text().splitlines()
   assert f'{tried[0]["mrr"]:.4f}' in table[2]
   assert (tmp_path / 'search.png').stat().st_size > 1000
-  search.main([*flags[:-3], '--trials=10', *flags[-2:]])
+  search.main([*flags[:-2], '--trials=10', flags[-1]])
   extended = json.loads((tmp_path / 'search.json').read_text())['tried']
   assert len(extended) == 10
 
