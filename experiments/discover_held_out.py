@@ -19,7 +19,6 @@ for --minutes, and prints the shares for the facts with the highest scores of
 this model. Needs `pip install '.[peers,plots]'`.
 """
 
-import argparse
 import json
 import pathlib
 from collections.abc import Callable, Collection, Sequence
@@ -31,6 +30,7 @@ import coke_jax
 from coke_jax import builtin_configs
 from coke_jax.data import graph as graph_lib
 from coke_jax.training import run
+from experiments.paper import options as options_lib
 
 HELD_OUT = ('valid', 'test')
 
@@ -178,9 +178,7 @@ def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
 
 def main() -> None:
   """Trains if there is a config, and prints the shares as JSON."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--config', help='Python file with get_config()')
   parser.add_argument('--workdir', type=pathlib.Path, required=True)
   parser.add_argument('--numbers', type=int, nargs='+', default=[100, 1000])

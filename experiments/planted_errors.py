@@ -17,7 +17,7 @@ with a model that was trained without the fact. For CoDEx-S with a single member
 Finished trainings in the work folder are not repeated.
 """
 
-import argparse
+import dataclasses
 import json
 import pathlib
 from collections.abc import Iterable
@@ -28,8 +28,10 @@ import numpy as np
 import coke_jax
 from coke_jax import builtin_configs, cross_audit, tasks
 from coke_jax.data import graph as graph_lib
+from coke_jax.data import prepared_files
 from coke_jax.predict.jobs import audit
 from coke_jax.training import run
+from experiments.paper import options as options_lib
 
 _ATTEMPTS = 100
 
@@ -70,27 +72,9 @@ def plant(
   return train, wrong
 
 
-def write(
-  folder: pathlib.Path, graph: graph_lib.KnowledgeGraph, train: np.ndarray
-) -> None:
-  """Writes TSV files of the new training triples, and of valid and test."""
-  folder.mkdir(parents=True, exist_ok=True)
-  words = graph.vocabulary
-  splits = {'train': train, 'valid': graph.valid, 'test': graph.test}
-  for split, triples in splits.items():
-    lines = (
-      f'{words.entities[head]}\t{words.relations[relation]}\t'
-      f'{words.entities[tail]}\n'
-      for head, relation, tail in triples.tolist()
-    )
-    (folder / f'{split}.txt').write_text(''.join(lines), encoding='utf-8')
-
-
 def main() -> None:
   """Plants errors, trains and audits."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--config', required=True)
   parser.add_argument('--workdir', type=pathlib.Path, required=True)
   parser.add_argument('--share', type=float, default=0.02)
@@ -105,7 +89,9 @@ def main() -> None:
     graph, arguments.share, arguments.seed, arguments.same_type
   )
   data = arguments.workdir / 'data'
-  write(data, graph, train)
+  prepared_files.write(
+    data, dataclasses.replace(graph, train=train), {}, overwrite=True
+  )
   config.data.name = f'{graph.name} with errors'
   config.data.dir = str(data)
   run.train_and_evaluate(config, arguments.workdir / 'run', split='valid')

@@ -11,13 +11,11 @@ probability differs from that of `Model.predict`. The clients run on the same
 machine, so they use a part of the processor time.
 """
 
-import argparse
 import asyncio
 import dataclasses
 import json
 import math
 import os
-import pathlib
 import random
 import statistics
 import subprocess
@@ -33,6 +31,8 @@ from coke_jax.data import graph
 from coke_jax.predict import load
 from coke_jax.predict import model as model_lib
 from coke_jax.predict.jobs import facts as facts_lib
+from experiments.benchmarks import memory
+from experiments.paper import options as options_lib
 
 _TOP = 10
 _SPLITS: Sequence[str] = graph.SPLITS
@@ -158,15 +158,6 @@ async def _post(
   return answers
 
 
-def memory(process: int) -> float:
-  """Returns the memory of a process in MiB, or NaN if it is not in /proc."""
-  try:
-    text = pathlib.Path(f'/proc/{process}/status').read_text()
-  except OSError:
-    return math.nan
-  return int(text.partition('VmRSS:')[2].split()[0]) / 1024
-
-
 def table(rounds: dict[str, list[Round]]) -> str:
   """Returns a Markdown table with the medians over the rounds."""
   lines = [
@@ -188,9 +179,7 @@ def table(rounds: dict[str, list[Round]]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
   """Measures and prints the table. Returns 1 if an answer was wrong."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument('--workdir', default=str(coke_jax.EXAMPLE_MODEL))
   parser.add_argument('--clients', type=int, nargs='+', default=[1, 8, 64])
   parser.add_argument(
@@ -222,7 +211,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
       assert server.stdout is not None
       port = int(server.stdout.readline().rpartition(':')[2])
-      used = [memory(server.pid)]
+      used = [memory.resident(server.pid)]
       for _ in range(flags.rounds):
         one = call(model, questions, flags.seconds)
         rounds.setdefault('`Model.predict`', []).append(one)
@@ -230,14 +219,14 @@ def main(argv: list[str] | None = None) -> int:
           one = asyncio.run(ask(port, expected, clients, flags.seconds))
           name = f'{clients} client{"s" * (clients > 1)}'
           rounds.setdefault(name, []).append(one)
-        used.append(memory(server.pid))
+        used.append(memory.resident(server.pid))
     finally:
       server.terminate()
   print(f'{os.cpu_count()} cores, {flags.rounds} rounds of {flags.seconds:g} s')
   print(table(rounds))
   print(
     'memory of the server in MiB, at the start and after each round: '
-    + ', '.join(f'{one:.0f}' for one in used)
+    + ', '.join(f'{one / 2**20:.0f}' for one in used)
   )
   wrong = sum(one.wrong for many in rounds.values() for one in many)
   count = sum(len(one.seconds) for many in rounds.values() for one in many)

@@ -1,4 +1,4 @@
-"""Measures the memory of this process, in bytes.
+"""Measures the memory of processes, in bytes.
 
 On systems other than Linux, `peak` returns the peak since the start of the
 process.
@@ -9,7 +9,6 @@ import pathlib
 import resource
 import sys
 
-_STATUS = pathlib.Path('/proc/self/status')
 _RESET = pathlib.Path('/proc/self/clear_refs')
 
 
@@ -18,7 +17,7 @@ class Growth:
 
   def __init__(self) -> None:
     self.restart()
-    self._before = _status('VmRSS')
+    self._before = resident('self')
 
   def restart(self) -> None:
     """Sets the peak to the current memory."""
@@ -27,17 +26,21 @@ class Growth:
 
   def peak(self) -> int:
     """Returns the peak since `restart`, minus the memory before `__init__`."""
-    if _STATUS.exists():
-      return _status('VmHWM') - self._before
+    if most := resident('self', 'VmHWM'):
+      return most - self._before
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most * (1 if sys.platform == 'darwin' else 1024)
 
 
-def _status(field: str) -> int:
-  if not _STATUS.exists():
+def resident(process: int | str, field: str = 'VmRSS') -> int:
+  """Returns the memory of a process, or 0 if it is not in /proc.
+
+  Args:
+    process: the id of the process, or `self`.
+    field: the name of the number in /proc.
+  """
+  try:
+    text = pathlib.Path(f'/proc/{process}/status').read_text(encoding='utf-8')
+  except OSError:
     return 0
-  for line in _STATUS.read_text(encoding='utf-8').splitlines():
-    name, _, value = line.partition(':')
-    if name == field:
-      return int(value.split()[0]) * 1024  # The file contains KiB.
-  return 0
+  return 1024 * int(text.partition(f'{field}:')[2].split()[0])  # from KiB

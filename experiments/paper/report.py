@@ -4,7 +4,6 @@ Each table is written to <out>/<name>.json and <out>/<name>.md. Both files state
 the budget and list the trained models.
 """
 
-import dataclasses
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,20 +11,6 @@ from typing import Any
 from coke_jax.storage import json_files
 from experiments.paper import document, formats, runs, settings
 from experiments.paper import options as options_lib
-
-
-@dataclasses.dataclass(frozen=True)
-class Spread:
-  """Mean and standard deviation of one metric over several seeds.
-
-  Attributes:
-    mean: the mean; None if there are no seeds.
-    deviation: the sample standard deviation; None if there are fewer than two
-      seeds.
-  """
-
-  mean: float | None
-  deviation: float | None
 
 
 class Table:
@@ -149,18 +134,20 @@ def write_comparison(
   table.write()
 
 
-def spread(values: Sequence[float]) -> Spread:
-  """Computes mean and standard deviation."""
-  return Spread(
-    mean=statistics.fmean(values) if values else None,
-    deviation=statistics.stdev(values) if len(values) > 1 else None,
-  )
-
-
 def measured(values: Sequence[float]) -> dict[str, float | None]:
-  """Returns `ours` and `deviation` of a metric without a published value."""
-  ours = spread(values)
-  return {'ours': ours.mean, 'deviation': ours.deviation, 'paper': None}
+  """Returns mean and standard deviation of a metric over several seeds.
+
+  Returns:
+    `ours`: the mean; None if there are no seeds.
+    `deviation`: the sample standard deviation; None if there are fewer than two
+      seeds.
+    `paper`: None.
+  """
+  return {
+    'ours': statistics.fmean(values) if values else None,
+    'deviation': statistics.stdev(values) if len(values) > 1 else None,
+    'paper': None,
+  }
 
 
 def compare(

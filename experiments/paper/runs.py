@@ -15,12 +15,12 @@ from typing import Any
 
 import jax
 import ml_collections
-import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import path_training, tasks
 from coke_jax.data import vocabulary as vocabulary_lib
 from coke_jax.model import parameters
+from coke_jax.report import environment
 from coke_jax.storage import json_files
 from coke_jax.storage import workdir as workdir_lib
 from coke_jax.training import run as run_lib
@@ -211,9 +211,8 @@ def _make_record(
   task = tasks.make_task(run.config, data)
   lines = [line for line in workdir.metrics().read() if line['kind'] == 'train']
   epochs = lines[-1]['epoch']
-  instances, seconds = _training_time(
-    path_training.instances_per_epoch(run.config, data), lines
-  )
+  instances = path_training.instances_per_epoch(run.config, data) * epochs
+  seconds = environment.training_seconds(run.config, data, lines)
   results = json_files.read_json(workdir.folder / 'results.json')
   trained = sittings.entries[-1]
   return {
@@ -244,25 +243,6 @@ def _make_record(
     'config': config_lib.flatten(run.config),
     'results': _without_relations(results),
   }
-
-
-def _training_time(
-  per_epoch: int, lines: list[dict[str, Any]]
-) -> tuple[float, float]:
-  """Returns the number of trained instances and the seconds of the steps.
-
-  Args:
-    per_epoch: the number of instances in an epoch.
-    lines: the lines of the log about training.
-  """
-  epochs = np.diff([0.0, *(line['epoch'] for line in lines)])
-  rates = [line['instances_per_second'] for line in lines]
-  seconds = sum(
-    per_epoch * part / rate
-    for part, rate in zip(epochs, rates, strict=True)
-    if rate
-  )
-  return per_epoch * float(epochs.sum()), float(seconds)
 
 
 def _without_relations(results: dict[str, Any]) -> dict[str, Any]:
