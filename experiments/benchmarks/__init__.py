@@ -3,7 +3,7 @@
 benchmark.py    the command that measures coke_jax and PyTorch
 plan.py         the settings that are measured and compared
 processes.py    one process for each setting, measured in turns
-worker.py       the program of such a process
+worker.py       what such a process executes
 stopwatch.py    times the steps of a training
 data_sets.py    FB15k-237, or random data with the same counts
 torch_model.py  the equal model in PyTorch
@@ -12,7 +12,7 @@ ranking.py      times the full test evaluation
 matrices.py     the rate of large matrix products
 flops.py        the operations of a model, from its shapes
 memory.py       the memory of a process
-new_process.py  calls a function in a new process
+new_process.py  calls functions in a new process
 report.py       tables and JSON
 README.md       how to read the numbers
 

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
@@ -74,9 +77,6 @@ def _seconds(multiply: Product, count: int) -> float:
 
 
 def _jax(size: int, dtype: str) -> Product:
-  import jax
-  import jax.numpy as jnp
-
   keys = jax.random.split(jax.random.key(0))
   left, right = (jax.random.normal(key, (size, size), dtype) for key in keys)
   product = jax.jit(

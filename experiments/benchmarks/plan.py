@@ -1,8 +1,4 @@
-"""The settings that are measured. The settings of a group are compared.
-
-This module imports nothing that starts threads, because a process must limit
-its cores first.
-"""
+"""The settings that are measured. The settings of a group are compared."""
 
 import dataclasses
 from collections.abc import Sequence

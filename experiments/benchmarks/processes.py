@@ -5,26 +5,17 @@ The processes take turns, so changes of the machine's speed affect all settings.
 
 import contextlib
 import dataclasses
-import json
 import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.benchmarks import plan
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Maximum time until a process exits after its output has ended.
-_PATIENCE_SECONDS = 60
+from experiments.benchmarks import new_process, plan, worker
 
 Record = dict[str, Any]
 
 
 class WorkerError(RuntimeError):
-  """A process ended too early. The message has the last line of its stderr."""
+  """A process failed. The message has its setting and its error."""
 
 
 class Worker:
@@ -32,74 +23,34 @@ class Worker:
 
   def __init__(self, setting: plan.Setting):
     self.setting = setting
-    self._files = contextlib.ExitStack()
 
   def __enter__(self) -> 'Worker':
     """Starts the process, which imports its libraries and waits."""
-    self._log = self._files.enter_context(tempfile.TemporaryFile('w+b'))
-    self._process = subprocess.Popen(
-      [
-        sys.executable,
-        '-m',
-        'experiments.benchmarks.worker',
-        json.dumps(dataclasses.asdict(self.setting)),
-      ],
-      stdin=subprocess.PIPE,
-      stdout=subprocess.PIPE,
-      stderr=self._log,
-      env=environment(self.setting),
-      encoding='utf-8',
-    )
+    self._process = new_process.start(**environment(self.setting))
     return self
 
   def __exit__(self, *_: object) -> None:
-    """Kills the process."""
-    self._process.kill()
-    self._process.wait()
-    for stream in (self._process.stdin, self._process.stdout):
-      assert stream is not None
-      with contextlib.suppress(BrokenPipeError):
-        stream.close()
-    self._files.close()
-
-  def reply(self) -> Record:
-    """Waits for the next reply.
-
-    Raises:
-      WorkerError: the process ended without a reply.
-    """
-    assert self._process.stdout is not None
-    line = self._process.stdout.readline()
-    if line:
-      reply: Record = json.loads(line)
-      return reply
-    status = self._process.wait(_PATIENCE_SECONDS)
-    self._log.seek(0)
-    lines = self._log.read().decode(errors='replace').strip().splitlines()
-    raise WorkerError(
-      f'{self.setting.label}: ended with status {status}: '
-      f'{lines[-1] if lines else "no message"}'
-    )
+    """Ends the process."""
+    self._process.shutdown()
 
   def tell(self, command: str) -> Record:
-    """Sends one of `worker.COMMANDS` and waits for the reply.
+    """Executes one of `worker.COMMANDS` and returns the reply.
 
     Raises:
-      WorkerError: the process ended without a reply.
+      WorkerError: the command raised an error, or the process ended too early.
     """
-    assert self._process.stdin is not None
-    # If the process has ended, `reply` raises WorkerError.
-    with contextlib.suppress(BrokenPipeError):
-      self._process.stdin.write(command + '\n')
-      self._process.stdin.flush()
-    return self.reply()
+    call = self._process.submit(worker.execute, command, self.setting)
+    try:
+      return call.result()
+    except Exception as error:
+      raise WorkerError(
+        f'{self.setting.label}: {type(error).__name__}: {error}'
+      ) from error
 
 
 def environment(setting: plan.Setting) -> dict[str, str]:
-  """Returns the environment variables for a process."""
-  variables = dict(os.environ)
-  path = [str(_ROOT), variables.get('PYTHONPATH', '')]
-  variables['PYTHONPATH'] = os.pathsep.join(filter(None, path))
+  """Returns additional environment variables for a process."""
+  variables = {}
   if setting.dataset == plan.TINY:
     # Programs compile faster without optimizations.
     variables['JAX_DISABLE_MOST_OPTIMIZATIONS'] = 'true'
@@ -108,7 +59,9 @@ def environment(setting: plan.Setting) -> dict[str, str]:
     variables['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
   # jax and PyTorch use the same GPU. The processes of a group share it, so no
   # process may reserve all of its memory.
-  variables.setdefault('CUDA_VISIBLE_DEVICES', '0')
+  variables['CUDA_VISIBLE_DEVICES'] = os.environ.get(
+    'CUDA_VISIBLE_DEVICES', '0'
+  )
   variables['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   if setting.framework == 'torch':
     variables['JAX_PLATFORMS'] = 'cpu'  # jax only builds the batches.
@@ -126,9 +79,8 @@ def describe_machine() -> Record:
   Raises:
     WorkerError: the process ended too early.
   """
-  with Worker(plan.Setting('machine')) as worker:
-    worker.reply()
-    return worker.tell('prepare')
+  with Worker(plan.Setting('machine', 'machine')) as process:
+    return process.tell('prepare')
 
 
 def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
@@ -160,8 +112,6 @@ def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
     if 'error' in record:
       return None
     try:
-      if command == 'start':
-        return workers[place].reply()
       return workers[place].tell(command)
     except WorkerError as error:
       record['error'] = str(error)

@@ -1,22 +1,25 @@
-"""Measures one setting in a process of its own.
+"""Measures one setting in a process of its own; see `processes`."""
 
-    python -m experiments.benchmarks.worker '{"kind": "training", ...}'
-
-First prints a line of JSON with the label of the setting. Each line of standard
-input is one of COMMANDS. Each answer is a line of JSON. The process ends after
-the command `finish` or at the end of the input.
-"""
-
+import functools
 import importlib.metadata
 import importlib.util
-import json
 import os
-import sys
-from typing import Any, TextIO
+from typing import Any
 
-from experiments.benchmarks import plan
+import jax
 
-COMMANDS = ('prepare', 'measure', 'finish')
+from experiments.benchmarks import (
+  data_sets,
+  flops,
+  matrices,
+  memory,
+  plan,
+  ranking,
+  stopwatch,
+)
+from experiments.paper import provenance
+
+COMMANDS = ('start', 'prepare', 'measure', 'finish')
 
 
 class Training:
@@ -35,8 +38,6 @@ class Training:
       `epoch`: the `instances`, `queries`, `batches` (by sequence length) and
         `flops` of an epoch.
     """
-    from experiments.benchmarks import data_sets, flops, memory, stopwatch
-
     setting = self._setting
     config = data_sets.make_config(setting)
     task = data_sets.make_task(setting, config)
@@ -93,12 +94,11 @@ class Training:
 class Machine:
   """Describes the machine, for a setting of kind `machine`."""
 
+  def __init__(self, setting: plan.Setting):
+    pass
+
   def prepare(self) -> dict[str, Any]:
     """Returns commit, versions, device, platform and number of cores."""
-    import jax
-
-    from experiments.paper import provenance
-
     described = provenance.describe()
     if importlib.util.find_spec('torch') is not None:
       described['versions']['torch'] = importlib.metadata.version('torch')
@@ -109,47 +109,38 @@ class Machine:
     }
 
 
+@functools.cache
 def make_workload(setting: plan.Setting) -> Any:
-  """Returns the object whose methods are the COMMANDS."""
-  # The modules are imported here, after the process has limited its cores.
-  if setting.kind == 'training':
-    return Training(setting)
-  if setting.kind == 'machine':
-    return Machine()
-  if setting.kind == 'matrices':
-    from experiments.benchmarks import matrices
-
-    return matrices.Matrices(setting)
-  from experiments.benchmarks import ranking
-
-  return ranking.Evaluation(setting)
-
-
-def main(arguments: list[str]) -> None:
-  """Executes the commands of standard input."""
-  setting = plan.Setting(**json.loads(arguments[0]))
+  """Limits the cores, and returns the object with the other COMMANDS."""
   limit_cores(setting.threads)
-  replies = _take_output()
   if setting.framework == 'torch':
-    import torch
+    import torch  # not always installed
 
     if setting.threads:
       torch.set_num_threads(setting.threads)
+  kinds: dict[str, Any] = {
+    'training': Training,
+    'evaluation': ranking.Evaluation,
+    'matrices': matrices.Matrices,
+    'machine': Machine,
+  }
+  return kinds[setting.kind](setting)
+
+
+def execute(command: str, setting: plan.Setting) -> dict[str, Any]:
+  """Executes one of COMMANDS in this process; `start` does nothing more."""
   workload = make_workload(setting)
-  _reply(replies, {'setting': setting.label})
-  for line in sys.stdin:
-    command = line.strip()
-    if command not in COMMANDS:
-      raise ValueError(f'command is {command!r}: expected one of {COMMANDS}')
-    _reply(replies, getattr(workload, command)())
-    if command == COMMANDS[-1]:
-      return
+  if command == 'start':
+    return {}
+  reply: dict[str, Any] = getattr(workload, command)()
+  return reply
 
 
 def limit_cores(threads: int) -> None:
   """Limits this process to its first `threads` cores; 0 sets no limit.
 
-  Must be called before the import of jax, which starts a thread for each core.
+  Must be called before jax is used for the first time, because jax then starts
+  a thread for each core.
 
   Raises:
     ValueError: the process has fewer cores than `threads`.
@@ -161,7 +152,8 @@ def limit_cores(threads: int) -> None:
     raise ValueError(
       f'threads is {threads}: expected at most {len(cores)}, the core count'
     )
-  os.sched_setaffinity(0, cores[:threads])
+  for thread in os.listdir('/proc/self/task'):
+    os.sched_setaffinity(int(thread), cores[:threads])
 
 
 def _cores() -> list[int]:
@@ -169,19 +161,3 @@ def _cores() -> list[int]:
   if not hasattr(os, 'sched_getaffinity'):
     return []
   return sorted(os.sched_getaffinity(0))
-
-
-def _take_output() -> TextIO:
-  """Keeps standard output for replies; other prints go to standard error."""
-  replies = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
-  os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-  return replies
-
-
-def _reply(replies: TextIO, reply: dict[str, Any]) -> None:
-  replies.write(json.dumps(reply) + '\n')
-  replies.flush()
-
-
-if __name__ == '__main__':
-  main(sys.argv[1:])

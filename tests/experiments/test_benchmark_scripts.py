@@ -129,14 +129,13 @@ def test_a_failure_is_recorded_and_the_rest_goes_on(capsys):
     ],
     rounds=1,
   )
-  assert missing['error'].startswith('bad: ended with status 1: ValueError')
-  assert 'threads is 10000' in missing['error']
+  assert missing['error'].startswith('bad: ValueError: threads is 10000')
   assert 'error' not in good
   assert good['rounds'][0]['gflops']['float32'] > 0
   record = {'section': 's', 'title': 't', 'members': [missing, good]}
   report.summarize(record)
   assert 'summary' not in missing
-  assert 'bad: ended' in capsys.readouterr().out
+  assert 'bad: ValueError' in capsys.readouterr().out
 
 
 def member(label, seconds, **setting):
@@ -466,7 +465,6 @@ def test_environment_of_a_process():
   variables = processes.environment(setting)
   assert variables['NPROC'] == variables['OMP_NUM_THREADS'] == '2'
   assert variables['JAX_ENABLE_COMPILATION_CACHE'] == 'false'
-  assert str(ROOT) in variables['PYTHONPATH'].split(os.pathsep)
 
 
 def test_each_length_is_timed_by_itself():
@@ -537,9 +535,6 @@ class FakeWorker:
 
   def __exit__(self, *error):
     pass
-
-  def reply(self):
-    return {}
 
   def tell(self, command):
     return {'step_seconds': {'3': self._seconds}}
