@@ -33,18 +33,15 @@ from coke_jax.training import run
 from experiments.paper import options as options_lib
 
 HELD_OUT = ('valid', 'test')
+NUMBERS = (100, 1000)
 
 
-def measure(
-  model: coke_jax.Model, numbers: Sequence[int], any_type: bool = False
-) -> dict[str, Any]:
+def measure(model: coke_jax.Model, numbers: Sequence[int]) -> dict[str, Any]:
   """Computes the shares of new facts that are in valid or test.
 
   Args:
     model: a model that was trained on the train split of a graph.
     numbers: for each number N, the share of the first N facts is computed.
-    any_type: whether any entity can be a head or tail. Otherwise, heads and
-      tails must be heads and tails of the relation in train.
 
   Returns:
     `held_out`: the number of facts that are in valid or test, but not in train.
@@ -56,10 +53,7 @@ def measure(
   assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
   held_out = _held_out(graph)
   found = model.discover(
-    top=max(numbers),
-    splits=('train',),
-    type_matching=not any_type,
-    progress=True,
+    top=max(numbers), splits=('train',), type_matching=True, progress=True
   )
   words = graph.vocabulary
   entities, relations = words.entity_ids, words.relation_ids
@@ -67,7 +61,7 @@ def measure(
     (entities[new.fact[0]], relations[new.fact[1]], entities[new.fact[2]])
     for new in found
   ]
-  chance = len(held_out) / _compared(graph, any_type)
+  chance = len(held_out) / _compared(graph)
   return {
     'held_out': len(held_out),
     'random': float(f'{chance:.2g}'),
@@ -157,22 +151,19 @@ def measure_peer(
   }
 
 
-def _compared(graph: graph_lib.KnowledgeGraph, any_type: bool) -> int:
+def _compared(graph: graph_lib.KnowledgeGraph) -> int:
   """Returns the number of facts outside train that could be found.
 
-  `any_type` is that of `measure`. A fact from an entity to itself only counts
-  if train has such a fact of the relation.
+  Heads and tails are heads and tails of the relation in train. A fact from an
+  entity to itself only counts if train has such a fact of the relation.
   """
   total = 0
   for relation in np.unique(graph.train[:, 1]):
     known = np.unique(graph.train[graph.train[:, 1] == relation], axis=0)
-    size = graph.vocabulary.num_entities
-    heads = size if any_type else len(np.unique(known[:, 0]))
-    tails = size if any_type else len(np.unique(known[:, 2]))
-    total += heads * tails - len(known)
+    heads, tails = np.unique(known[:, 0]), np.unique(known[:, 2])
+    total += len(heads) * len(tails) - len(known)
     if not (known[:, 0] == known[:, 2]).any():
-      both = np.intersect1d(known[:, 0], known[:, 2])
-      total -= size if any_type else len(both)
+      total -= len(np.intersect1d(heads, tails))
   return total
 
 
@@ -181,8 +172,6 @@ def main() -> None:
   parser = options_lib.new_parser(__doc__)
   parser.add_argument('--config', help='Python file with get_config()')
   parser.add_argument('--workdir', type=pathlib.Path, required=True)
-  parser.add_argument('--numbers', type=int, nargs='+', default=[100, 1000])
-  parser.add_argument('--any-type', action='store_true')
   parser.add_argument('--peer', help='name of a PyKEEN model, such as ComplEx')
   parser.add_argument(
     '--minutes', type=float, default=5.0, help='training time of the peer'
@@ -192,13 +181,11 @@ def main() -> None:
     config = builtin_configs.load(arguments.config)
     run.train_and_evaluate(config, arguments.workdir)
   model = coke_jax.load(arguments.workdir)
-  print(json.dumps(measure(model, arguments.numbers, arguments.any_type)))
+  print(json.dumps(measure(model, NUMBERS)))
   if arguments.peer:
     graph = model.data
     assert isinstance(graph, graph_lib.KnowledgeGraph), 'expected triples'
-    shares = measure_peer(
-      arguments.peer, graph, arguments.minutes, arguments.numbers
-    )
+    shares = measure_peer(arguments.peer, graph, arguments.minutes, NUMBERS)
     print(json.dumps({'peer': arguments.peer, **shares}))
 
 

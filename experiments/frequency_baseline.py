@@ -10,8 +10,6 @@ and metrics are those of the models.
 """
 
 import argparse
-import json
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -95,20 +93,17 @@ def rank(
 
 
 def main() -> None:
-  """Prints the table and writes the results to --out."""
+  """Prints the table."""
   parser = argparse.ArgumentParser(
     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
   )
   parser.add_argument('--config', required=True, help='a file of configs/')
   parser.add_argument('--split', default='test', choices=['valid', 'test'])
-  parser.add_argument('--data-dir', default='', help='replaces data.dir')
-  parser.add_argument('--out', help='a JSON file for the results')
   arguments = parser.parse_args()
   try:
     config = builtin_configs.load(arguments.config)
   except config_lib.ConfigError as error:
     parser.error(str(error))
-  config.data.dir = arguments.data_dir or config.data.dir
   config_lib.validate(config)
   task = tasks.make_task(config, tasks.read_data(config))
   if isinstance(task, path_queries.PathQueries):
@@ -118,9 +113,6 @@ def main() -> None:
     results = rank_triples(task, arguments.split)
   print('by frequency alone:')
   print(task.format_table(results))
-  if arguments.out:
-    text = json.dumps(results, indent=2)
-    pathlib.Path(arguments.out).write_text(text, encoding='utf-8')
 
 
 if __name__ == '__main__':

@@ -9,7 +9,6 @@ script with `taskset -c 0`, so that this thread does all the work. The script
 works only on CPUs. On a GPU, read the trace of `jax.profiler` instead.
 """
 
-import argparse
 import collections
 import glob
 import gzip
@@ -21,6 +20,11 @@ import resource
 import tempfile
 from collections.abc import Sequence
 from typing import Any
+
+import jax
+
+from experiments.benchmarks import data_sets, new_process, plan, stopwatch
+from experiments.paper import options as options_lib
 
 # A dictionary from each part to a pattern for the `op_name` of operations. An
 # operation belongs to the first part whose pattern is found. `attention` is the
@@ -72,12 +76,12 @@ def milliseconds(folder: str) -> dict[str, float]:
 
 
 def profile(
-  setting: Any, steps_per_call: int, calls: int, dumped: str
+  setting: plan.Setting, steps_per_call: int, calls: int, dumped: str
 ) -> dict[str, Any]:
   """Compiles the program in a first device call, then profiles more calls.
 
   Args:
-    setting: the `plan.Setting` of the training.
+    setting: the setting of the training.
     steps_per_call: the number of steps in a device call.
     calls: the number of profiled calls.
     dumped: the folder that XLA writes its programs to.
@@ -86,10 +90,6 @@ def profile(
     The number of `page_faults` per step, and the `milliseconds` per step, by
     part of the model.
   """
-  import jax
-
-  from experiments.benchmarks import data_sets, stopwatch
-
   config = data_sets.make_config(setting)
   config.train.steps_per_call = steps_per_call
   steps = stopwatch.Steps(config, data_sets.make_task(setting, config))
@@ -114,9 +114,7 @@ def profile(
 
 def main(arguments: Sequence[str] | None = None) -> None:
   """Prints the profile."""
-  parser = argparse.ArgumentParser(
-    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-  )
+  parser = options_lib.new_parser(__doc__)
   parser.add_argument(
     '--dataset',
     default='FB15k-237',
@@ -129,8 +127,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
   parser.add_argument('--steps-per-call', type=int, default=8)
   parser.add_argument('--calls', type=int, default=2, help='calls to profile')
   given = parser.parse_args(arguments)
-  from experiments.benchmarks import plan
-
   setting = plan.Setting(
     'training',
     dataset=given.dataset,
@@ -141,14 +137,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dtype=given.dtype,
   )
   with tempfile.TemporaryDirectory() as dumped:
-    os.environ['XLA_FLAGS'] = ' '.join(
-      [
-        os.environ.get('XLA_FLAGS', ''),
-        f'--xla_dump_to={dumped} --xla_dump_hlo_as_text',
-      ]
+    flags = f'--xla_dump_to={dumped} --xla_dump_hlo_as_text'
+    result = new_process.call(
+      profile,
+      setting,
+      given.steps_per_call,
+      given.calls,
+      dumped,
+      XLA_FLAGS=f'{os.environ.get("XLA_FLAGS", "")} {flags}'.strip(),
+      JAX_ENABLE_COMPILATION_CACHE='false',
     )
-    os.environ['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
-    result = profile(setting, given.steps_per_call, given.calls, dumped)
   for name, time in result['milliseconds'].items():
     print(f'{name:24} {time:8.1f} ms')
   print(f'{"all":24} {sum(result["milliseconds"].values()):8.1f} ms')
