@@ -25,14 +25,14 @@ def make_parser() -> argparse.ArgumentParser:
   parser = options_lib.new_parser(__doc__)
   parser.add_argument(
     '--parts',
-    type=options_lib.list_of('part', {name: name for name in plan.PARTS}),
+    type=options_lib.list_of('part', plan.PARTS),
     default=plan.PARTS,
     metavar='NAME,...',
     help=f'what to measure; default: {",".join(plan.PARTS)}',
   )
   parser.add_argument(
     '--variants',
-    type=options_lib.list_of('variant', {name: name for name in plan.VARIANTS}),
+    type=options_lib.list_of('variant', plan.VARIANTS),
     metavar='NAME,...',
     help=f'ways to train: {", ".join(plan.VARIANTS)}; default: all, or only '
     'those of coke_jax if PyTorch is not installed',

@@ -11,7 +11,6 @@ MRRs must agree. Writes peers.json, peers.md and peers.png. Needs
 `pip install '.[peers,plots]'`.
 """
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import matplotlib.figure
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.storage import json_files
+from coke_jax.storage import json_files, workdir
 from experiments.benchmarks import pykeen_models
 from experiments.paper import formats
 from experiments.paper import options as options_lib
@@ -55,12 +54,10 @@ def train_config(
   curve: Curve = []
   while True:
     ended = process.poll() is not None
-    lines = out / 'metrics.jsonl'
-    text = lines.read_text(encoding='utf-8') if lines.exists() else ''
     valid = [
-      json.loads(line)['both']['mrr']
-      for line in text.splitlines(keepends=True)
-      if line.endswith('\n') and '"kind": "valid"' in line
+      line['both']['mrr']
+      for line in workdir.Workdir(out).metrics().read()
+      if line['kind'] == 'valid'
     ]
     minutes = (time.monotonic() - started) / 60
     curve += [(minutes, mrr) for mrr in valid[len(curve) :]]
@@ -130,10 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
   chosen = [peer for peer in PEERS if peer.name in given.peers.split(',')]
   given.out.mkdir(parents=True, exist_ok=True)
   overrides.append(f'--config.train.seed={given.seed}')
-  workdir = given.out / f'seed{given.seed}'
+  folder = given.out / f'seed{given.seed}'
   name = pathlib.Path(given.config).stem
-  found = {name: train_config(given.config, overrides, workdir)}
-  saved = json_files.read_json(workdir / 'config.json')
+  found = {name: train_config(given.config, overrides, folder)}
+  saved = json_files.read_json(folder / 'config.json')
   graph: Any = tasks.read_data(config_lib.from_dict(saved))
   for peer in chosen:
     _, curve, metrics = pykeen_models.train_peer(

@@ -16,17 +16,16 @@ import tempfile
 from typing import Any
 
 import jax
-import numpy as np
 
 from coke_jax import config as config_lib
 from coke_jax import tasks
-from coke_jax.data import graph, vocabulary
+from coke_jax.data import benchmarks
 from coke_jax.model import parameters
 from coke_jax.storage import checkpoints as checkpoints_lib
 from coke_jax.storage import shard_checkpoints
 from coke_jax.training import setup as setup_lib
 from coke_jax.training import train_state
-from experiments.benchmarks import memory, new_process
+from experiments.benchmarks import data_sets, memory, new_process
 from experiments.paper import options as options_lib
 
 DEVICES = (1, 2, 4, 8)
@@ -76,12 +75,8 @@ def measure(num_entities: int, width: int, shards: bool) -> dict[str, int]:
     num_layers=1, hidden_size=width, feed_forward_size=width, num_heads=1
   )
   config.train.update(batch_size=64, steps_per_call=1, vocabulary_chunk=4096)
-  triples = np.zeros((256, 3), np.int32)
-  triples[:, 2] = np.arange(1, 257)
-  words = vocabulary.Vocabulary(
-    tuple(f'{index:07}' for index in range(num_entities)), ('r',)
-  )
-  data = graph.KnowledgeGraph('made', words, triples, triples[:0], triples[:0])
+  counts = benchmarks.Benchmark(num_entities, 1, (256, 0, 0))
+  data = data_sets.random_graph(counts)
   setup = setup_lib.Setup(config, tasks.make_task(config, data))
   batches = list(setup.training_set.epoch(0))[:STEPS]
   placement = setup.placement

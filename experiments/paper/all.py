@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
   parser = options_lib.make_parser(__doc__)
   parser.add_argument(
     '--only',
-    type=options_lib.list_of('script', {name: name for name in SCRIPTS}),
+    type=options_lib.list_of('script', SCRIPTS),
     default=tuple(SCRIPTS),
     metavar='SCRIPT,...',
     help=f'run these scripts only; default: {",".join(SCRIPTS)}',

@@ -102,7 +102,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
   add_datasets(parser)
   parser.add_argument(
     '--path-lengths',
-    type=list_of('length', {str(k): k for k in settings.PATH_LENGTHS}),
+    type=list_of('length', settings.PATH_LENGTHS),
     metavar='K,...',
     help='train only the models on paths with at most K relations; default: '
     f'{",".join(map(str, settings.PATH_LENGTHS))} (smoke: '
@@ -115,7 +115,7 @@ def add_datasets(parser: argparse.ArgumentParser) -> None:
   """Adds the flag --datasets."""
   parser.add_argument(
     '--datasets',
-    type=list_of('data set', {name: name for name in DATASETS}),
+    type=list_of('data set', DATASETS),
     default=DATASETS,
     metavar='NAME,...',
     help='only models of these data sets; tables also show models that were '
@@ -178,13 +178,14 @@ def positive(text: str) -> int:
   return number
 
 
-def list_of(what: str, known: dict[str, Any]) -> Any:
+def list_of(what: str, values: Iterable[Any]) -> Any:
   """Returns the type of a flag that is a comma-separated list of known values.
 
   Args:
     what: the name of a value in error messages.
-    known: maps the text of a value to the value.
+    values: the known values.
   """
+  known = {str(value): value for value in values}
 
   def parse_list(text: str) -> tuple[Any, ...]:
     unknown = [part for part in text.split(',') if part not in known]

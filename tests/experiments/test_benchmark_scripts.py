@@ -29,6 +29,7 @@ from experiments.benchmarks import (
   data_sets,
   flops,
   load_server,
+  new_process,
   plan,
   processes,
   profile_step,
@@ -465,6 +466,13 @@ def test_environment_of_a_process():
   variables = processes.environment(setting)
   assert variables['NPROC'] == variables['OMP_NUM_THREADS'] == '2'
   assert variables['JAX_ENABLE_COMPILATION_CACHE'] == 'false'
+
+
+def test_a_new_process_has_its_own_environment():
+  assert new_process.call(os.getenv, 'COKE_TEST', COKE_TEST='1') == '1'
+  assert 'COKE_TEST' not in os.environ
+  with pytest.raises(ValueError, match='invalid literal'):
+    new_process.call(int, 'x')
 
 
 def test_each_length_is_timed_by_itself():
