@@ -120,6 +120,26 @@ def test_the_gradient_of_dura_equals_finite_differences(params):
   )  # fmt: skip
 
 
+def test_sums_of_answers_are_equal_in_steps_and_at_once():
+  generator = np.random.default_rng(0)
+  table = generator.standard_normal((6, 3)).astype(np.float32)
+  answers = np.array([[0, 5, 0, -1], [-1, -1, -1, -1], [2, -1, -1, -1]])
+  weight = generator.standard_normal((3, 3)).astype(np.float32)
+  expected = [table[0] + table[5] + table[0], np.zeros(3), table[2]]
+  gradient = np.zeros_like(table)
+  for row, entity in [(0, 0), (0, 5), (0, 0), (2, 2)]:
+    gradient[entity] += weight[row]
+  for sums in (regularization.sums_in_steps, regularization.sums_at_once):
+    np.testing.assert_allclose(sums(table, answers), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+      jax.grad(lambda table, sums=sums: (weight * sums(table, answers)).sum())(
+        table
+      ),
+      gradient,
+      rtol=1e-5,
+    )
+
+
 def test_penalties_are_weighted_and_added(params):
   got = penalty(params, BATCH, n3=0.5, dura=2.0)
   expected = 0.5 * np.array(n3(params)) + 2.0 * np.array(dura(params, QUERIES))
