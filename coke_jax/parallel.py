@@ -105,11 +105,10 @@ def map_devices(
 
   Args:
     function: takes `state`, the piece of the batch for this device, and
-      `extra`. Returns a pair (replicated, per_device). `replicated` must be
-      equal on all devices, see `sum_over_devices`. Only leaves with the result
-      axis 0 may differ. `per_device` gets a leading axis of devices.
-      Known issue (jax 0.10.2): if `state` is one array and `extra` is None,
-      pmap misapplies `in_axes`.
+      `extra`. Returns a pair (replicated, per_device). A leaf of `replicated`
+      must be equal on all devices, unless it has 0 in `result_axes`.
+      `per_device` gets a leading axis of devices. Known issue (jax 0.10.2): if
+      `state` is one array and `extra` is None, pmap misapplies `in_axes`.
     donate_state: whether to reuse the memory of `state` for the result.
     state_axes: a tree like `state`, with 0 for leaves from `place_rows` and
       None for all other leaves. Default: None for all leaves.

@@ -88,7 +88,7 @@ def _cell(value: Any) -> str:
 
 
 def check_tabs(labels: Iterable[str]) -> None:
-  """Raises StreamError if a label cannot be a column of TSV."""
+  """Raises StreamError if a label cannot be written as TSV."""
   for label in labels:
     if '\t' in label or '\r' in label:
       raise input_lines.StreamError(

@@ -41,8 +41,8 @@ def read_paths(
     layout: the format of the lines.
 
   Returns:
-    The data. Ids are assigned to labels in sorted order. In all splits,
-    `relations` is as wide as the longest path of the data set.
+    The data. Ids are assigned to labels in sorted order. The array `relations`
+    of every split is as wide as the longest path of the data set.
 
   Raises:
     text_files.DataError: a file is missing or ambiguous, a line cannot be read,

@@ -53,7 +53,7 @@ class Rank(Body):
 class Relations(Body):
   """Pairs of head and tail between which relations are predicted.
 
-  A relation in the response whose label starts with `**` is the inverse of
+  In the response, a relation whose label starts with `**` is the inverse of
   another relation: `Africa **region Kenya` means `Kenya region Africa`.
   """
 
@@ -102,7 +102,8 @@ class Audit(Body):
 class Facts(Body):
   """An entity whose known facts are listed.
 
-  At most `limit` facts are listed, after the first `offset` facts.
+  The first `offset` facts are skipped. Of the remaining facts, at most `limit`
+  are listed.
   """
 
   entity: Label

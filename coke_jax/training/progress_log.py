@@ -21,8 +21,8 @@ class TrainingLog:
   so that the host does not wait for every step.
 
   Attributes:
-    losses: the loss of each fetched step since the last record.
-    norms: the gradient norm of each fetched step since the last record.
+    losses: the losses that were fetched and are in no record yet.
+    norms: the gradient norms of the same steps as `losses`.
   """
 
   def __init__(
@@ -54,8 +54,8 @@ class TrainingLog:
     self._schedule = schedule
     self._steps_per_epoch = steps_per_epoch
     self._last_step = first_step
-    # The metrics and the number of steps of each call whose metrics were not
-    # fetched yet.
+    # The metrics and the number of steps of each call of `add_steps` whose
+    # metrics were not fetched yet.
     self._pending: list[tuple[dict[str, jax.Array], int]] = []
     self.losses, self.norms = list(losses), list(norms)
     self._instances = 0
@@ -78,7 +78,7 @@ class TrainingLog:
   def add_steps(
     self, metrics: dict[str, jax.Array], instances: Sequence[int]
   ) -> None:
-    """Adds the metrics of a call of the train step, which has done N steps.
+    """Adds the metrics of N steps, which one call of `Setup.train_step` did.
 
     Waits for the device only in the first call, and in calls that update the
     loss in the progress bar.
@@ -142,7 +142,7 @@ class TrainingLog:
   def write_validation(
     self, results: dict[str, Any], description: str, *, is_best: bool
   ) -> None:
-    """Writes a record of a validation after the last step.
+    """Writes a record of a validation after the most recent step.
 
     Args:
       results: the results of the task. The record leaves out `by_relation`.

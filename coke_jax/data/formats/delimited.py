@@ -18,7 +18,8 @@ QUOTES = {'csv': '"', 'tsv': 'none'}
 _BYTE_ORDER_MARK = '\ufeff'
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Delimiters that error messages suggest. If a row has at least three fields,
-# only the first three are suggested, because labels rarely contain them.
+# only tab, semicolon and vertical bar are suggested, because labels rarely
+# contain them.
 _HINTED = ('\t', ';', '|', ',', ' ')
 # Maps the first bytes of a compressed file to its compression and its suffix.
 # The suffix is empty if such files cannot be read.
@@ -73,10 +74,9 @@ def read(
 def read_lines(
   path: pathlib.Path, log: rows_lib.RowLog
 ) -> Iterator[tuple[int, str]]:
-  r"""Yields the numbered lines of a UTF-8 file, including their line ends.
+  """Yields the numbered lines of a UTF-8 file, including their line ends.
 
-  Unlike `text_files.read_lines`, accepts a byte-order mark and a mixture of
-  `\n` and `\r\n`.
+  A UTF-8 byte-order mark at the start of the file is left out.
 
   Raises:
     text_files.DataError: the file cannot be opened or decompressed, or a line

@@ -10,7 +10,7 @@ from coke_jax.predict.jobs import facts as facts_lib
 
 # Limits for one pair of entities. Paths through entities with few facts are
 # found first.
-MAX_EDGES = 1_000_000  # edges of the neighbors of one of the two entities
+MAX_EDGES = 1_000_000  # edges of all neighbors of one entity of the pair
 MAX_PATHS = 1_000
 
 
