@@ -176,7 +176,7 @@ def small_config():
   )
 
 
-def test_training_on_sampled_paths_beats_chance_at_all_lengths(tmp_path):
+def test_training_on_sampled_paths_beats_chance(tmp_path):
   """The graph is a ring of 30 entities, which is easy to learn."""
   ring = np.array([[i, 0, (i + 1) % 30] for i in range(30)], np.int32)
   labels = small.labels(30, ['next'])

@@ -310,7 +310,7 @@ def missing_parts(report: content.Report) -> dict[str, content.Missing]:
   }
 
 
-def test_a_run_without_results_log_and_calibration(
+def test_a_run_without_results_or_log_or_calibration(
   triple_run, tmp_path, without_maps
 ):
   folder = tmp_path / 'a run'

@@ -60,7 +60,7 @@ def make(
   """Makes models with different parameters. The first is the trained one.
 
   Raises:
-    RuntimeError: two successive models have almost the same answers.
+    RuntimeError: too few answers differ between two successive models.
   """
   loaded = load.load_with_task(work)
   data = loaded.task.data
