@@ -62,8 +62,8 @@ def read(
 
   Raises:
     config.ConfigError: one of the three fields is not valid, contradicts
-      `options`, or is not the default although a part of the data is not a CSV
-      or TSV file.
+      `options`, or is not the default. The latter is an error if a part of the
+      data is not a CSV or TSV file.
     text_files.DataError: the data cannot be read.
     workdir.WorkdirError: the work folder cannot be read.
   """
@@ -89,7 +89,7 @@ def _copy_of_missing(
   files: Mapping[str, pathlib.Path],
   workdir: str | os.PathLike[str] | None,
 ) -> graph_lib.KnowledgeGraph | None:
-  """Returns the graph in a work folder if files of the same data are missing.
+  """Returns the copy of the data in a work folder if given files are missing.
 
   Args:
     given: the arguments `source`, `valid` and `test`.
