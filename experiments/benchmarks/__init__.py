@@ -1,4 +1,4 @@
-"""Compares the speed of training and ranking with an equal PyTorch model.
+"""Measures training and ranking, and compares training with PyTorch.
 
 benchmark.py    the command that measures coke_jax and PyTorch
 plan.py         the settings that are measured and compared

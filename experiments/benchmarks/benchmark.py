@@ -1,4 +1,4 @@
-"""Measures the speed of training and ranking, and compares it with PyTorch.
+"""Measures training and ranking, and compares training with PyTorch.
 
     python -m experiments.benchmarks.benchmark
 

@@ -199,7 +199,8 @@ def main() -> None:
   given = parser.parse_args()
   for size in given.sizes:
     folder = given.folder / str(size)
-    # A new process also counts the peak memory that this process had before.
+    # The peak memory of this process also counts in the processes that it
+    # starts. So a separate process makes the graph, to keep that peak low.
     new_process.call(make_graph, folder, size)
     for part in given.parts:
       print(f'{size:,} entities: {part}', file=sys.stderr)

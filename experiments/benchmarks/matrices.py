@@ -12,8 +12,8 @@ from experiments.benchmarks import plan
 
 _SIZES = (512, 1024, 2048, 4096)
 _TINY_SIZES = (128,)
-# Sizes whose product would take more seconds are left out. In PyTorch, bfloat16
-# is that slow on processors without bfloat16 instructions.
+# Sizes whose product would take more than _MOST_SECONDS are left out. In
+# PyTorch, bfloat16 is that slow on processors without bfloat16 instructions.
 _MOST_SECONDS = 10.0
 _DTYPES = ('float32', 'bfloat16')
 _ROUND_SECONDS = 1.0

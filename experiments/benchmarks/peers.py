@@ -119,7 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
   add(
     '--peers',
     default='ComplEx,ConvE',
-    help='names in PEERS, separated by commas; default: %(default)s',
+    help='names in pykeen_models.PEERS, separated by commas; default: '
+    '%(default)s',
   )
   add('--seed', type=int, default=0, help='random seed; default: 0')
   add('--out', type=pathlib.Path, required=True, help='folder for all results')

@@ -29,7 +29,7 @@ INSTANCE_MODE = {
 }
 SMOKE_VARIANTS = ('torch-float32', 'coke-query-bfloat16')
 
-# If a training step takes more seconds, the training is measured only in the
+# A training whose step takes more than SLOW_SECONDS is measured only in the
 # first round. In PyTorch, bfloat16 is that slow on processors without bfloat16
 # instructions.
 SLOW_SECONDS = 20.0

@@ -77,7 +77,7 @@ def describe_machine() -> Record:
   A separate process lists the devices, because this process would occupy them.
 
   Raises:
-    WorkerError: the process ended too early.
+    WorkerError: the process failed.
   """
   with Worker(plan.Setting('machine', 'machine')) as process:
     return process.tell('prepare')
@@ -95,7 +95,7 @@ def measure(settings: Sequence[plan.Setting], rounds: int) -> list[Record]:
     - `label` and `setting`.
     - `prepared` and `finished`: the replies to `prepare` and `finish`.
     - `rounds`: the list of the replies to `measure`.
-    - `error`: the error message, only if the process ended too early.
+    - `error`: the error message, only if a command failed.
   """
   records: list[Record] = [
     {

@@ -27,8 +27,9 @@ from experiments.benchmarks import data_sets, new_process, plan, stopwatch
 from experiments.paper import options as options_lib
 
 # A dictionary from each part to a pattern for the `op_name` of operations. An
-# operation belongs to the first part whose pattern is found. `attention` is the
-# products of queries with keys, and of weights with values.
+# operation belongs to the first part whose pattern is found. `attention`
+# contains the products of queries with keys and of weights with values, and the
+# softmax.
 PARTS = {
   'dropout bits': r'random_bits|threefry|[Dd]ropout',
   'products with entities': r'entity_logits/(.*dot_general|transpose)',

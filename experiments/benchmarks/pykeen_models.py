@@ -54,7 +54,8 @@ _COMPLEX = {
   'embedding_dim': 256,  # the number of complex numbers
   'loss': 'CrossEntropyLoss',
   # By default, the initial embeddings have the standard deviation 1, and there
-  # is a penalty. Then the valid MRR on CoDEx-S is .004 after five minutes.
+  # is a penalty. With these defaults, the valid MRR on CoDEx-S is .004 after
+  # five minutes.
   'entity_initializer': _NORMAL,
   'relation_initializer': _NORMAL,
   'regularizer': None,
@@ -140,7 +141,7 @@ def measure(
   known = queries.known_answers(facts, graph.vocabulary.num_entities)
 
   def score(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # The queries are all tails, then all heads.
+    # The queries for all tails come first, then the queries for all heads.
     side, number = np.divmod(rows, len(triples))
     parts = [
       (model.predict_t, triples[number[side == 0], :2]),

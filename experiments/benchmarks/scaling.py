@@ -21,7 +21,7 @@ ADAGRAD_STATE_BYTES = 8  # the parameter and one sum of Adagrad
 GRADIENT_BYTES = 8  # the gradient and temporary arrays
 # Bytes per parameter that a step reads or writes. The optimizer needs 28 bytes:
 # it reads parameters, moments and gradient, and writes parameters and moments.
-# Before, the gradient is written and read about twice, which needs 16 bytes.
+# Before that, the gradient is written and read about twice: another 16 bytes.
 TRAFFIC_BYTES = 28 + 16
 LOGITS_COPIES = 2  # the logits [B, V] and their gradient
 LOGITS_PASSES = 8  # the number of times that a step reads or writes the logits
@@ -123,8 +123,9 @@ class Shape:
     """Returns the bytes of the arrays that are summed over the devices."""
     if not self.shards:
       return 4 * self.updated(machine)
-    # Four arrays with a vector for each candidate or, without candidates, for
-    # each row: embeddings of known entities, queries, and both gradients.
+    # The four arrays are the embeddings of known entities, the queries, and the
+    # gradients of both. Each array has a vector for each candidate or, without
+    # candidates, for each row.
     rows = self.candidates or self.batch
     return 4 * (self.other_parameters + 4 * rows * self.width)
 

@@ -43,7 +43,7 @@ def main() -> None:
   options = parser.parse_args()
   names = [f'{phase}, {kind}' for phase in PHASES for kind in KINDS]
   print(
-    f'{options.entities:,} entities, {options.width} numbers each; MB of a '
+    f'{options.entities:,} entities, {options.width} numbers each; MB per '
     f'device\n| devices | {" | ".join(names)} |\n|{"---:|" * (len(names) + 1)}'
   )
   for devices in options.devices:

@@ -111,7 +111,7 @@ class Machine:
 
 @functools.cache
 def make_workload(setting: plan.Setting) -> Any:
-  """Limits the cores, and returns the object with the other COMMANDS."""
+  """Limits the cores and returns the object that measures a setting."""
   limit_cores(setting.threads)
   if setting.framework == 'torch':
     import torch  # not always installed
@@ -128,7 +128,7 @@ def make_workload(setting: plan.Setting) -> Any:
 
 
 def execute(command: str, setting: plan.Setting) -> dict[str, Any]:
-  """Executes one of COMMANDS in this process; `start` does nothing more."""
+  """Executes one of COMMANDS. `start` only calls `make_workload`."""
   workload = make_workload(setting)
   if command == 'start':
     return {}

@@ -371,7 +371,7 @@ def both():
     jax.eval_shape(lambda: parameters.init_params(coke, 0)),
   )
   theirs.model.load_state_dict(to_torch(params, torch))
-  # JAX then compiles faster.
+  # Without optimizations, JAX compiles faster.
   jax.config.update('jax_disable_most_optimizations', True)
   yield config, coke, params, theirs
   jax.config.update('jax_disable_most_optimizations', False)
