@@ -26,21 +26,21 @@ _DATASET = 'FB15k'
 _MEASURES = ('silhouette', 'silhouette_joined', 'mirrored_distance')
 _HEADER = (
   'map, budget, triples, groups, silhouette, joined, mirrored pairs, '
-  'their distance'
+  'mirrored distance'
 )
 _NOTES = """\
 - Groups: the points of a group have the same colour. A group is a relation in
   the first map and a director in the second map.
-- Triples: `n of m` means that n of the m triples with the entity or with the
-  relations are drawn. Groups of fewer than 5 triples (first map) or 10 triples
-  (second map) are not drawn.
-- Silhouette: a number from -1 to 1. It is above 0 if the states of a group are
-  closer to each other than to the next group.
+- Triples: `n of m` means that n of m triples are drawn. The m triples are those
+  with the entity (first map) or with one of the relations (second map). Groups
+  of fewer than 5 triples (first map) or 10 triples (second map) are not drawn.
+- Silhouette: a number from -1 to 1. It is above 0 if the hidden states of a
+  group are closer to each other than to any other group.
 - Joined: the silhouette if a relation and its inverse count as one group.
-- Mirrored pairs: the number of pairs of triples (s, r, o) and (o, r', s), where
-  r' is the inverse of r.
-- Their distance: the median distance between the states of such a pair, divided
-  by the median distance between any two states.
+- Mirrored pairs: the number of pairs of triples (s, r, o) and (o, r', s), for
+  any relations r and r'.
+- Mirrored distance: the median distance between the hidden states of a mirrored
+  pair, divided by the median distance between any two hidden states.
 """
 
 

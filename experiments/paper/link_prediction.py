@@ -2,8 +2,8 @@
 
     python -m experiments.paper.link_prediction --budget=cpu
 
-Trains a model for each data set, ranks both ends of every test triple in the
-filtered setting, and compares with the paper's tables.
+Trains a model for each data set, ranks the head and the tail of every test
+triple in the filtered setting, and compares with the paper's tables.
 """
 
 from experiments.paper import options as options_lib

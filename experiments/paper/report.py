@@ -231,7 +231,8 @@ def run_table(records: Iterable[runs.Record]) -> str:
   if any(' of ' in epochs(record) for record in records):
     note += (
       '\nEpochs `n of m`: the training has m epochs. The best validation was '
-      'after n epochs. The numbers are those of its checkpoint.\n'
+      'after n epochs. The metrics are those of the checkpoint after n '
+      'epochs.\n'
     )
   if any(record.get('dirty') for record in records):
     note += '\nA `+` after a commit: some changes were not committed.\n'

@@ -94,9 +94,9 @@ def load_record(run: settings.Run, out: pathlib.Path) -> Record:
 def load_records(run: settings.Run, out: pathlib.Path) -> list[Record]:
   """Reads the records of all seeds of a table row.
 
-  Only records with the settings of the row count; the paths of other records
-  are printed. If a record lacks a config field that was added later, the
-  default of this field is used.
+  If the settings of a record differ from those of the row, leaves the record
+  out and prints its path. If a record lacks a config field that was added
+  later, the default of this field is used.
 
   Args:
     run: any run of the row.

@@ -18,11 +18,11 @@ BUDGETS = {
   'smoke': 'a tiny model is trained for some steps on the graph of countries, '
   'which replaces every data set. This shows that the script runs. The numbers '
   "cannot be compared with the paper's",
-  'cpu': 'about 45 minutes per model on two CPU cores (FB15k-237: 65). Models '
-  'have 3 blocks instead of 12. Models for path queries have 3 blocks '
-  "instead of 6, and half the width. Models are trained with `rows='query'`, "
-  'a learning rate of 1e-3, less dropout and label smoothing, and a small part '
-  'of the epochs',
+  'cpu': '20 to 65 minutes per model on two otherwise idle CPU cores. Models '
+  'trained on triples have 3 blocks instead of 12, and less dropout and label '
+  'smoothing. Models trained on paths have 3 blocks instead of 6, and half the '
+  "width. All models are trained with `rows='query'`, a learning rate of 1e-3, "
+  'and a small part of the epochs',
   'paper': 'the settings of the paper or of its released implementation, with '
   'all epochs',
 }
