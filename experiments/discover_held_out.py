@@ -45,7 +45,7 @@ def measure(model: coke_jax.Model, numbers: Sequence[int]) -> dict[str, Any]:
 
   Returns:
     `held_out`: the number of facts that are in valid or test, but not in train.
-    `random`: see the module.
+    `random`: see the docstring of the module.
     `first_N` for each number N: the share of the first N facts, or of all facts
       if there are fewer than N.
   """
@@ -154,8 +154,9 @@ def measure_peer(
 def _compared(graph: graph_lib.KnowledgeGraph) -> int:
   """Returns the number of facts outside train that could be found.
 
-  Heads and tails are heads and tails of the relation in train. A fact from an
-  entity to itself only counts if train has such a fact of the relation.
+  The head and tail of such a fact are a head and a tail of its relation in
+  train. A fact from an entity to itself only counts if train has such a fact of
+  the relation.
   """
   total = 0
   for relation in np.unique(graph.train[:, 1]):

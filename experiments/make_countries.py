@@ -39,8 +39,8 @@ RELATIONS = {
   'top_level_domain': 'the last part of internet addresses',
 }
 
-# Entities that share a name get a suffix. One entity is excepted: the only one
-# of its kind, if no entity with this name has a kind earlier in this list.
+# Entities that share a name get a suffix. The entity whose kind is earliest in
+# this list gets no suffix, unless several of the entities have this kind.
 KINDS = (
   'region',
   'subregion',
@@ -168,7 +168,7 @@ def split(triples: list[Triple], seed: int) -> dict[str, list[Triple]]:
 
 
 def stays_in_train(group: list[Triple], uses: collections.Counter[str]) -> bool:
-  """Returns whether train keeps a use of each entity without this group."""
+  """Returns whether all entities stay in train if this group is held out."""
   own = collections.Counter(e for h, _, t in group for e in (h, t))
   return all(uses[entity] > count for entity, count in own.items())
 

@@ -106,7 +106,7 @@ def _values(
 
 
 def core(triples: Iterable[Triple], least: int) -> set[Triple]:
-  """Removes entities with fewer than `least` triples until there are none."""
+  """Repeatedly removes entities with fewer than `least` triples."""
   kept = set(triples)
   while True:
     count = collections.Counter(
