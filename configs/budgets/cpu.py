@@ -7,7 +7,8 @@ it is PathQueryWN or PathQueryFB, followed by -k and the maximum number of
 relations in a training path (1 to 5), such as PathQueryWN-k3.
 
 The learning rate is higher than in the paper because the trainings are short.
-Dropout and smoothing are weaker because small models underfit in a few epochs.
+For triples, dropout and label smoothing are weaker because small models
+underfit in a few epochs.
 None of the settings was tuned on a test split.
 """
 
