@@ -161,7 +161,7 @@ def _start(coordinator: str, num_processes: int, process_id: int) -> bool:
     return False
   for name, value in (
     ('jax_cpu_collectives_implementation', 'gloo'),
-    ('jax_enable_preemption_service', False),  # The service handles SIGTERM.
+    ('jax_enable_preemption_service', False),  # Otherwise, JAX handles SIGTERM.
   ):
     with contextlib.suppress(AttributeError):  # Not all JAX versions have both.
       jax.config.update(name, value)

@@ -43,7 +43,8 @@ def restored(metadata: dict[str, Any], steps: Sequence[int]) -> Progress:
   progress = Progress(**metadata)
   if progress.best_step not in (None, *steps):
     # The checkpoint of `best_step` was deleted when a later checkpoint became
-    # the best. The later checkpoint is damaged, so no checkpoint is the best.
+    # the best. The later checkpoint is damaged, or this one would not be
+    # restored. So no checkpoint counts as the best.
     progress.best_step = progress.best_metric = None
     progress.stale_validations = 0
   return progress
