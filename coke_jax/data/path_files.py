@@ -55,7 +55,7 @@ def read_paths(
   read = {split: reader.read(path) for split, path in found.items()}
   if not len(read['train']):
     raise text_files.DataError(
-      f'{found["train"]}: contains no path to train on'
+      f'{found["train"]}: contains no path: expected at least one'
     )
   part_files = deduction.find_files(found)
   parts = [reader.read(path) for pair in part_files.values() for path in pair]

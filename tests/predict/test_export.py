@@ -356,7 +356,7 @@ def test_a_truncated_file_is_named(exported, name, kept):
 
 def test_another_file_is_named(exported):
   (exported / 'notes.txt').write_text('mine')
-  with pytest.raises(export.ExportError, match=r'notes\.txt: expected only'):
+  with pytest.raises(export.ExportError, match=r'notes\.txt: not listed in'):
     export.read(exported)
 
 

@@ -193,7 +193,7 @@ def judge(
     return 'error', f'does not name the file: {got[:500]}'
   if archived and re.search(r': cannot be read after line \d+: .', got):
     return 'error: a damaged archive', ''
-  if 'to train on' in got:
+  if 'contains no' in got:
     return 'error: empty', '' if line is None and not expected else got
   if line is None:
     return 'error', f'refused without reason: {got[:500]} for {raw!r}'
