@@ -147,7 +147,7 @@ def test_the_longest_path(tmp_path, too_many):
 
 
 def test_missing_and_empty_files(tmp_path):
-  with pytest.raises(text_files.DataError, match='no path to train on'):
+  with pytest.raises(text_files.DataError, match='contains no path'):
     read(make_folder(tmp_path, train=''))
   (tmp_path / 'train').unlink()
   with pytest.raises(text_files.DataError, match='no file of train'):
