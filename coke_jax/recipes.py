@@ -71,8 +71,8 @@ def one_block() -> ml_collections.ConfigDict:
 def factorization() -> ml_collections.ConfigDict:
   """Returns the recipe for graphs with tens of thousands of entities.
 
-  The model has no blocks: it is ComplEx with the DURA penalty (Zhang et al.
-  2020), trained with Adagrad. A step only updates embeddings that its batch
+  The model has no blocks: it is ComplEx with the N3 penalty (Lacroix et al.
+  2018), trained with Adagrad. A step only updates embeddings that its batch
   uses. In about an hour, `one_block_of_many_entities` can reach better results.
   """
   config = _common()
@@ -88,7 +88,7 @@ def factorization() -> ml_collections.ConfigDict:
   train.learning_rate = 0.1
   train.warmup_fraction = 0.0
   train.target_mass = 1.0
-  train.dura_penalty = 0.05
+  train.n3_penalty = 0.05
   return config
 
 
@@ -123,7 +123,6 @@ def paths() -> ml_collections.ConfigDict:
   train.num_epochs = 2.0
   train.learning_rate = 0.2
   train.learning_rate_decay = 'none'
-  train.dura_penalty = 0.0
   train.n3_penalty = 0.05
   train.candidates = 2048
   train.validate_every_epochs = 0.5

@@ -3,7 +3,7 @@ r"""Settings for your own graph, with tens of thousands of entities.
 python -m coke_jax.main --config=configs/own_large_graph.py \
   --workdir=runs/mine --config.data.name=mine --config.data.dir=path/to/folder
 
-The model has no blocks: it is ComplEx with the DURA penalty. The settings go
+The model has no blocks: it is ComplEx with the N3 penalty. The settings go
 beyond the paper; see docs/learning.md. For a training of an hour or more on a
 graph with at least five triples per entity, `fb15k237_cpu.py` is better.
 """

@@ -20,6 +20,7 @@ def get_config() -> ml_collections.ConfigDict:
   config.model.hidden_size = 512
   config.model.num_members = 2
   config.train.learning_rate_decay = 'none'
+  config.train.n3_penalty = 0.0
   config.train.dura_penalty = 0.1
   config.train.rare_answer_weight = 0.1
   config.train.candidates = 2048

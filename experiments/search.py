@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,13 @@ REDUCTION = 3  # ratio of the epochs of two successive rungs
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
 
 
+# The exit statuses of a training that SIGINT or SIGTERM ended.
+_INTERRUPTED = (
+  *(128 + number for number in (signal.SIGINT, signal.SIGTERM)),
+  *(-number for number in (signal.SIGINT, signal.SIGTERM)),
+)
+
+
 class TrainingFailedError(RuntimeError):
   """A training ended with an error. The message is the path of its log."""
 
@@ -50,6 +58,7 @@ def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
   An interrupted training in `folder` is continued.
 
   Raises:
+    KeyboardInterrupt: the training was interrupted.
     TrainingFailedError: the training ended with an error.
   """
   log_path = folder.with_name(f'{folder.name}.log')
@@ -70,6 +79,8 @@ def train(config: str, chosen: Mapping[str, Any], folder: pathlib.Path) -> None:
       env={**_ENVIRONMENT, **os.environ},
       check=False,
     )
+  if done.returncode in _INTERRUPTED:
+    raise KeyboardInterrupt
   if done.returncode:
     raise TrainingFailedError(str(log_path))
 
@@ -105,8 +116,8 @@ def open_study(
 ) -> optuna.Study:
   """Opens or creates the study of a folder.
 
-  An interrupted trial is queued again with the same values, and continues its
-  training.
+  An interrupted or failed trial is queued again with the same values, and
+  continues its training.
 
   Args:
     out: the folder.
@@ -134,9 +145,30 @@ def open_study(
   for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
     study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     study.enqueue_trial(trial.params)
+  for trial in unfinished(study):
+    study.enqueue_trial(trial.params)
   for combination in combinations:
     study.enqueue_trial(combination, skip_if_exists=True)
   return study
+
+
+def unfinished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+  """Returns the last failed trial of each combination without another trial."""
+  trials = study.get_trials()
+  # A trial in the queue has no `params` yet.
+  others = [
+    one.system_attrs.get('fixed_params', one.params)
+    if one.state == optuna.trial.TrialState.WAITING
+    else one.params
+    for one in trials
+    if 'failed' not in one.user_attrs
+  ]
+  failed = {
+    json.dumps(one.params, sort_keys=True): one
+    for one in trials
+    if 'failed' in one.user_attrs and one.params not in others
+  }
+  return list(failed.values())
 
 
 def objective(
@@ -211,15 +243,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
   if given.rungs > 1 and 'train.num_epochs' in space:
     parser.error('--set train.num_epochs cannot be used with --rungs')
   optuna.logging.set_verbosity(optuna.logging.WARNING)
-  _run(study, space, given)
+  try:
+    _run(study, space, given)
+  except KeyboardInterrupt:
+    print('interrupted: the same command continues the search', file=sys.stderr)
+    sys.exit(128 + signal.SIGINT)
   tried = search_report.summarize(study)
   if tried:
     print(search_report.report(tried, given.out))
-  failed = [
-    trial.user_attrs['failed']
-    for trial in study.get_trials(states=[optuna.trial.TrialState.FAIL])
-    if 'failed' in trial.user_attrs
-  ]
+  failed = [trial.user_attrs['failed'] for trial in unfinished(study)]
   if failed:
     sys.exit('error: some trainings failed: see ' + ', '.join(failed))
 

@@ -126,8 +126,9 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   flags = [f'--config={CONFIG}', f'--out={tmp_path}', '--rungs=3', '--trials=9']
   flags.append('--set=model.dropout=0.0..0.9')
   interrupt_at(5)
-  with pytest.raises(KeyboardInterrupt):
+  with pytest.raises(SystemExit) as stop:
     search.main(flags)
+  assert stop.value.code == 130
   interrupted = made[-1]
   search.main(flags)
   # The interrupted trial is repeated with the same values.
@@ -150,6 +151,40 @@ def test_only_the_best_trials_reach_the_last_rung(tmp_path, trainings):
   search.main([*flags[:-2], '--trials=10', flags[-1]])
   extended = json.loads((tmp_path / 'search.json').read_text())['tried']
   assert len(extended) == 10
+
+
+@pytest.mark.parametrize('error', ['interrupted', 'failed', 'both'])
+@pytest.mark.parametrize('number', [1, 3, 6])
+def test_each_combination_is_trained_once(tmp_path, monkeypatch, error, number):
+  """One training fails or is interrupted, and the search is started again."""
+  attempts, done = [], []
+  # With 'both', the first training after the restart is interrupted.
+  stop_at = {'interrupted': number, 'failed': 0, 'both': 7}[error]
+
+  def train(config, chosen, folder):
+    attempts.append(1)
+    if len(attempts) == number and error != 'interrupted':
+      raise search.TrainingFailedError('x.log')
+    if len(attempts) == stop_at:
+      raise KeyboardInterrupt
+    done.append((chosen['model.dropout'], chosen['train.seed']))
+
+  monkeypatch.setattr(search, 'train', train)
+  monkeypatch.setattr(
+    search,
+    'best_validation',
+    lambda folder: {'step': 1, 'epoch': 1, 'mrr': 0.5, 'hits@10': 0.5},
+  )
+  flags = [f'--config={CONFIG}', f'--out={tmp_path}']
+  flags += ['--set=model.dropout=0.1,0.2,0.3', '--set=train.seed=0,1']
+  with pytest.raises(SystemExit):
+    search.main(flags)
+  if error == 'both':
+    with pytest.raises(SystemExit, match='130'):
+      search.main(flags)
+  search.main(flags)
+  expected = [(rate, seed) for rate in ('0.1', '0.2', '0.3') for seed in '01']
+  assert sorted(done) == expected
 
 
 def test_an_invalid_combination_is_named(data, tmp_path):
