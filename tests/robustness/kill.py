@@ -31,6 +31,7 @@ _POLL_SECONDS = 0.0005
 _LEAVE_SECONDS = 30.0
 # The names of files that are not completely written.
 _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
+_SHOWN_CHARACTERS = 5000  # maximum length of a traceback in a failure
 # The traceback that Python prints after SIGINT.
 _INTERRUPTED = re.compile(
   r'Traceback \(most recent call last\):\n(?:  .*\n)+KeyboardInterrupt\n'
@@ -273,21 +274,23 @@ def one_run(
   left = [name for name in names(work) if _UNFINISHED.fullmatch(name)]
   left += [name for name in names(work / 'checkpoints') if 'tmp' in name]
   tally.failures += [f'{name} was left behind' for name in left]
-  if has_traceback(log.read_text(errors='replace')):
-    tally.failures.append(f'a traceback: see {log}')
+  found = traceback(log.read_text(errors='replace'))
+  if found:
+    tally.failures.append(f'a traceback: {found}')
   return tally
 
 
-def has_traceback(text: str) -> bool:
-  """Returns whether the output of a training contains a traceback.
+def traceback(text: str) -> str:
+  """Returns the first traceback in the output of a training, or an empty text.
 
-  A traceback of Python is allowed if SIGINT comes while modules are imported,
+  A traceback of Python is left out if SIGINT comes while modules are imported,
   before the program can handle signals.
   """
   rest = _INTERRUPTED.sub(
     lambda found: found[0] if 'in entry_point' in found[0] else '', text
   )
-  return 'Traceback' in rest
+  _, start, after = rest.partition('Traceback')
+  return start + after[:_SHOWN_CHARACTERS]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -73,9 +73,10 @@ def test_only_interrupted_imports_may_end_with_a_traceback() -> None:
   start = 'Traceback (most recent call last):\n'
   importing = '  File "<frozen runpy>", line 189, in _run_module_as_main\n'
   running = '  File "main.py", line 124, in entry_point\n    app.run(main)\n'
-  assert not kill.has_traceback(start + importing + 'KeyboardInterrupt\nnext')
-  assert kill.has_traceback(start + importing + running + 'KeyboardInterrupt\n')
-  assert kill.has_traceback(start + importing + 'ValueError: wrong\n')
+  assert not kill.traceback(start + importing + 'KeyboardInterrupt\nnext')
+  wrong = start + importing + 'ValueError: wrong\n'
+  assert kill.traceback(wrong) == wrong
+  assert kill.traceback(start + importing + running + 'KeyboardInterrupt\n')
 
 
 def test_a_killed_or_stopped_server_sends_no_wrong_answer() -> None:
