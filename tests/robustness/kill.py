@@ -34,7 +34,7 @@ _UNFINISHED = re.compile(r'\..+\.[0-9a-f]{32}')
 _SHOWN_CHARACTERS = 5000  # maximum length of a traceback in a failure
 # The traceback that Python prints after SIGINT.
 _INTERRUPTED = re.compile(
-  r'Traceback \(most recent call last\):\n(?:  .*\n)+KeyboardInterrupt\n'
+  r'Traceback \(most recent call last\):\n(?:  .*\n)+KeyboardInterrupt(?:: )?\n'
 )
 
 # If a shell starts this script in the background, the script may ignore SIGINT.

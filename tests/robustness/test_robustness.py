@@ -74,6 +74,8 @@ def test_only_interrupted_imports_may_end_with_a_traceback() -> None:
   importing = '  File "<frozen runpy>", line 189, in _run_module_as_main\n'
   running = '  File "main.py", line 124, in entry_point\n    app.run(main)\n'
   assert not kill.traceback(start + importing + 'KeyboardInterrupt\nnext')
+  ignored = '  File "jax.py", line 132, in _xla_gc_callback\n    \n'
+  assert not kill.traceback(start + ignored + 'KeyboardInterrupt: \n')
   wrong = start + importing + 'ValueError: wrong\n'
   assert kill.traceback(wrong) == wrong
   assert kill.traceback(start + importing + running + 'KeyboardInterrupt\n')
