@@ -39,8 +39,6 @@ from experiments.paper import options as options_lib
 REDUCTION = 3  # ratio of the epochs of two successive rungs
 # With this variable, several trainings can share a GPU.
 _ENVIRONMENT = {'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
-
-
 # The exit statuses of a training that SIGINT or SIGTERM ended.
 _INTERRUPTED = (
   *(128 + number for number in (signal.SIGINT, signal.SIGTERM)),
@@ -144,7 +142,6 @@ def open_study(
   )
   for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
     study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    study.enqueue_trial(trial.params)
   for trial in unfinished(study):
     study.enqueue_trial(trial.params)
   for combination in combinations:
@@ -161,12 +158,12 @@ def unfinished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
     if one.state == optuna.trial.TrialState.WAITING
     else one.params
     for one in trials
-    if 'failed' not in one.user_attrs
+    if one.state != optuna.trial.TrialState.FAIL
   ]
   failed = {
     json.dumps(one.params, sort_keys=True): one
     for one in trials
-    if 'failed' in one.user_attrs and one.params not in others
+    if one.state == optuna.trial.TrialState.FAIL and one.params not in others
   }
   return list(failed.values())
 

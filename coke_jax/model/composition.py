@@ -43,6 +43,19 @@ def complex_product(x: jax.Array, y: jax.Array) -> jax.Array:
   )
 
 
+def squared_moduli(x: jax.Array) -> jax.Array:
+  """Computes the squared moduli of complex numbers.
+
+  Args:
+    x: float32 [..., D], D even.
+
+  Returns:
+    float32 [..., D / 2].
+  """
+  real, imaginary = jnp.split(x, 2, axis=-1)
+  return real**2 + imaginary**2
+
+
 def unit_modulus(x: jax.Array) -> jax.Array:
   """Divides complex numbers by their moduli.
 
@@ -53,9 +66,8 @@ def unit_modulus(x: jax.Array) -> jax.Array:
     float32 [..., D]. The modulus of every complex number is 1, unless the
     number is close to 0.
   """
-  real, imaginary = jnp.split(x, 2, axis=-1)
-  scale = jax.lax.rsqrt(real**2 + imaginary**2 + _MIN_SQUARED_MODULUS)
-  return jnp.concatenate([real * scale, imaginary * scale], axis=-1)
+  scale = jax.lax.rsqrt(squared_moduli(x) + _MIN_SQUARED_MODULUS)
+  return x * jnp.concatenate([scale, scale], axis=-1)
 
 
 def factor_rows(

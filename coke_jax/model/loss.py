@@ -101,7 +101,7 @@ def from_sums(
   normalizer: jax.Array,
   total: jax.Array,
   gold_sum: jax.Array,
-  count: jax.Array,
+  weight: jax.Array,
   target_mass: float,
   num_entities: int,
 ) -> jax.Array:
@@ -111,7 +111,7 @@ def from_sums(
     normalizer: float32 [B], the logsumexp of the logits of all entities.
     total: float32 [B], the sum of these logits.
     gold_sum: float32 [B], the weighted sum of the logits of the answers.
-    count: float32 [B], the sum of the weights of the answers.
+    weight: float32 [B], the sum of the weights of the answers.
     target_mass: as in `smoothed_cross_entropy`.
     num_entities: V.
 
@@ -120,6 +120,6 @@ def from_sums(
   """
   rest = (1.0 - target_mass) / max(num_entities - 1, 1)
   if num_entities == 1:
-    return count * normalizer - gold_sum
+    return weight * normalizer - gold_sum
   shared = normalizer - rest * total
-  return count * shared - (target_mass - rest) * gold_sum
+  return weight * shared - (target_mass - rest) * gold_sum

@@ -148,7 +148,7 @@ class _Query:
     """Computes DURA of each row, float32 [B]."""
     weight = jnp.ones((len(self.known), self.known.shape[1] // 2))
     if not rotation:  # The moduli of rotations are 1.
-      squared = squared_moduli(self.factors)
+      squared = composition.squared_moduli(self.factors)
       for rows, used in zip(self.rows.T, self.is_relation.T, strict=True):
         factor = jnp.take(squared, rows, axis=0)
         weight *= jnp.where(used[:, None], factor, 1.0)
@@ -156,13 +156,13 @@ class _Query:
     # A CPU needs about a ninth of the time if it adds one answer of each row at
     # a time. On other devices, many small steps are slower than a large one.
     of_answers = jax.lax.platform_dependent(
-      squared_moduli(self.possible),
+      composition.squared_moduli(self.possible),
       self.answers,
       cpu=sums_in_steps,
       default=sums_at_once,
     )
     count = (self.answers >= 0).sum(axis=1)[:, None]
-    of_known = count * squared_moduli(self.known)
+    of_known = count * composition.squared_moduli(self.known)
     return (weight * (of_known + of_answers)).sum(axis=1)
 
 
@@ -183,24 +183,11 @@ def sums_at_once(table: jax.Array, answers: jax.Array) -> jax.Array:
 def sums_in_steps(table: jax.Array, answers: jax.Array) -> jax.Array:
   """Computes the same as `sums_at_once`, in M steps."""
 
-  def add(total: jax.Array, answers: jax.Array) -> tuple[jax.Array, None]:
-    return total + sums_at_once(table, answers[:, None]), None
+  def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
+    return total + sums_at_once(table, column[:, None]), None
 
   zeros = jnp.zeros((len(answers), table.shape[1]), table.dtype)
   return jax.lax.scan(add, zeros, answers.T)[0]
-
-
-def squared_moduli(x: jax.Array) -> jax.Array:
-  """Computes the squared moduli of complex numbers.
-
-  Args:
-    x: float32 [..., D], D even.
-
-  Returns:
-    float32 [..., D / 2].
-  """
-  real, imaginary = jnp.split(x, 2, axis=-1)
-  return real**2 + imaginary**2
 
 
 def cubed_moduli(x: jax.Array) -> jax.Array:
@@ -212,5 +199,5 @@ def cubed_moduli(x: jax.Array) -> jax.Array:
   Returns:
     float32 [...].
   """
-  squared = squared_moduli(x) + _MIN_SQUARED_MODULUS
+  squared = composition.squared_moduli(x) + _MIN_SQUARED_MODULUS
   return (squared * jnp.sqrt(squared)).sum(axis=-1)

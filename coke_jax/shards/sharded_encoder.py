@@ -109,11 +109,7 @@ class ShardedEncoder(exchange.Exchange):
     queries = self.all_rows(query)
     column = self.own_columns(self.all_rows(answers))
     own_weight = loss.weights_of_answers(answers, answer_weight)
-    weight = (
-      jnp.ones(column.shape, query.dtype)
-      if answer_weight is None
-      else self.all_rows(own_weight)
-    )
+    weight = self.all_rows(own_weight)
     entities, bias = params[placement.ENTITIES], params[placement.BIAS]
     if chunk_size:
       sums = chunked_loss.sums_by_chunks(

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import pathlib
-import resource
 import sys
 import time
 import tracemalloc
@@ -21,6 +20,7 @@ from coke_jax.evaluate import link_prediction, ranker
 from coke_jax.model import parameters
 from coke_jax.predict import model as model_lib
 from coke_jax.training import setup as setup_lib
+from experiments.benchmarks import memory
 
 HUB_LINES = 10_000  # number of triples of the hub in the part `filter`
 RANKED = 1_000  # number of triples in the part `rank`
@@ -77,11 +77,10 @@ def run(part: str, folder: pathlib.Path) -> dict[str, Any]:
   )
   watch.stop('parse' if part == 'parse' else 'load')
   PARTS[part](graph, watch)
-  usage = resource.getrusage(resource.RUSAGE_SELF)
   return {
     'seconds': watch.seconds,
     'bytes': watch.bytes,
-    'peak_bytes': 1024 * usage.ru_maxrss,
+    'peak_bytes': memory.resident('self', 'VmHWM'),
   }
 
 

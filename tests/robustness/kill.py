@@ -185,7 +185,7 @@ def disturb(
   """Waits for the moment and sends a signal.
 
   Returns:
-    False if the process ended by itself, else True.
+    Whether the signal ended the process. If not, the training was complete.
   """
   before = trace(work)
   while not moment():
